@@ -1,0 +1,40 @@
+# One folder holds what is installed; every target makes it first if it is not there.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DATA   ?= $(ELUTE_DATA)
+
+.PHONY: demo test lint format bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/elute demo
+
+test: $(VENV)/.installed-dev
+	ELUTE_DATA="$(DATA)" $(BIN)/pytest -n auto
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# BENCH_ROWS=100000000 for the size the goals are stated at.
+bench: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.check
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $(VENV)/.installed $@
+
+clean:
+	rm -rf $(VENV) .benchmarks demo
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,46 @@
+"""Engines: where the log lives and where its rows are touched. One small protocol, one module each."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute.counts import Counts
+from elute.progress import Progress
+from elute.roles import Roles
+from elute.survey import Survey
+
+
+class Engine(Protocol):
+    """What elute asks of the system that holds a log."""
+
+    label: str
+    """How messages name the log."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the log's columns."""
+
+    def problems(self, roles: Roles) -> list[str]:
+        """One sentence for everything that makes the values unusable."""
+
+    def survey(self, roles: Roles) -> Survey:
+        """Size and factors."""
+
+    def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
+        """For every factor the smallest factor of its component: connectivity and nothing else."""
+
+    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
+        """Impressions and clicks of every cell."""
+
+    def repeats_on_page(self, roles: Roles) -> int:
+        """Rows that show an item again on the same result page."""
+
+    def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
+        """The first few items, in rising order, shown under each of these factors."""
+
+    def close(self) -> None:
+        """Release what the engine holds."""

@@ -1,0 +1,304 @@
+"""The embedded engine: DuckDB scans and hashes, compiled kernels count and connect.
+
+Ids never leave DuckDB as text. Each row arrives as a 64-bit hash of its item and of its factor; kernels
+turn those into dense codes. Two different items may share a hash: the probability is at most
+n(n − 1) / 2⁶⁵ for n items, is reported with every result, and is 0 with `exact`, where DuckDB numbers
+the items by their values instead. Factors are few, so their hashes are compared by value every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from elute.counts import Counts, Membership, sums_by_item
+from elute.engines import sql, values
+from elute.engines.sources import Source
+from elute.errors import EluteError
+from elute.kernels.cells import CellCounter
+from elute.kernels.keys import KeyTable
+from elute.kernels.unionfind import link_rows, roots, singletons
+from elute.progress import Progress
+from elute.roles import Roles
+from elute.survey import Survey
+
+BATCH_ROWS = 1 << 18
+
+Keys = NDArray[np.uint64]
+
+
+class Batch(NamedTuple):
+    """Some rows of the log: keys of their ids, and their counts where asked for."""
+
+    item: Keys
+    factor: Keys
+    query: Keys | None = None
+    clicks: NDArray[Any] | None = None
+    impressions: NDArray[np.int64] | None = None
+
+
+class DuckDBEngine:
+    """A log in files, in a DuckDB table or in memory."""
+
+    def __init__(self, source: object, exact: bool = False, label: str = "the table") -> None:
+        self._source = Source(source, label)
+        self._exact = exact
+        self.label = self._source.label
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._source.types)
+
+    def close(self) -> None:
+        self._source.close()
+
+    def problems(self, roles: Roles) -> list[str]:
+        """Values of clicks and impressions that cannot be used, each with its rows and an example."""
+        self._source.prepare([column for column in roles.columns if column in self._source.types])
+        flaws, found = values.flaws(roles, self._source.types)
+        if flaws:
+            counted = ", ".join(
+                f"count_if({flaw.condition}), min({sql.name(flaw.column)}) FILTER (WHERE {flaw.condition})"
+                for flaw in flaws
+            )
+            row = self._row(f"SELECT {counted} FROM {self._source.relation}")
+            for flaw, rows, example in zip(flaws, row[::2], row[1::2], strict=True):
+                if rows:
+                    shown = "" if example is None else f", for instance {example!r}"
+                    found.append(f"column '{flaw.column}' {flaw.says} in {rows:,} rows{shown}")
+        return found
+
+    def survey(self, roles: Roles) -> Survey:
+        """Rows, nulls and factors, in two scans that read few columns."""
+        present = ", ".join(f"count({sql.name(column)})" for column in roles.ids)
+        rows, *filled = self._row(f"SELECT count(*), {present} FROM {self._source.relation}")
+        if not rows:
+            raise EluteError(f"{self.label} holds no rows")
+        nulls = {column: rows - n for column, n in zip(roles.ids, filled, strict=True) if n < rows}
+        table = self._factor_table(roles, nulls)
+        if not table.num_rows:
+            why = ", ".join(f"'{column}' is null in {n:,}" for column, n in nulls.items()) or "no impressions"
+            raise EluteError(f"{self.label} has no usable row: of {rows:,} rows, {why}")
+        usable = pc.sum(table["elute_rows"]).as_py()
+        unshown = 0
+        if roles.impressions is not None:
+            complete = sql.conjunction(f"{sql.name(column)} IS NOT NULL" for column in nulls)
+            unshown = self._row(f"SELECT count(*) FROM {self._source.relation} {complete}")[0] - usable
+        if self._exact:
+            self._number_ids(roles, nulls)
+        return Survey(
+            rows=rows,
+            usable=usable,
+            unshown=unshown,
+            nulls=nulls,
+            factors=table.select(list(roles.bias)),
+            keys=table["elute_factor_key"].to_numpy(),
+            impressions=table["elute_shown"].to_numpy(),
+            clicks=table["elute_clicked"].to_numpy(),
+        )
+
+    def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
+        """Streaming union–find over the bipartite graph of items and factors; keeps one factor an item."""
+        items, factors = KeyTable(), _coded(survey.keys)
+        parent = singletons(len(factors))
+        first = np.full(1 << 12, -1, np.int32)
+        for batch in self._batches(roles, survey, progress, structure_only=True):
+            codes, _ = items.insert(batch.item)
+            if len(items) > len(first):
+                first = np.concatenate([first, np.full(max(len(first), len(items)), -1, np.int32)])
+            link_rows(parent, first, codes, factors.find(batch.factor))
+        return roots(parent)
+
+    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
+        """One pass over the log; `elute.kernels.cells` says how cells are summed."""
+        items, queries, factors = KeyTable(), KeyTable(), _coded(survey.keys)
+        total = int(survey.impressions.sum())
+        cells = CellCounter(len(factors), survey.usable, total)
+        pairs = None
+        if roles.query is not None and not roles.items_within_queries:
+            pairs = CellCounter(survey.usable, survey.usable, total)
+        item_query = []
+        for batch in self._batches(roles, survey, progress):
+            item, fresh = items.insert(batch.item)
+            cells.add(item, factors.find(batch.factor), batch.clicks, batch.impressions)
+            if pairs is not None and batch.query is not None:
+                pairs.add(item, queries.insert(batch.query)[0], batch.clicks, batch.impressions)
+            elif batch.query is not None:
+                item_query.append(queries.insert(batch.query[fresh])[0])
+        progress("sorting cells", 0, 0)
+        offsets, factor, impressions, clicks = cells.finish(len(items))
+        membership = None
+        if pairs is not None:
+            by_item, query, shown, _ = pairs.finish(len(items))
+            member = np.repeat(np.arange(len(items), dtype=np.int32), np.diff(by_item))
+            membership = Membership(len(queries), query, member, shown.astype(np.int64))
+        elif item_query:
+            member = np.arange(len(items), dtype=np.int32)
+            shown = sums_by_item(offsets, impressions)
+            membership = Membership(len(queries), np.concatenate(item_query), member, shown)
+        return Counts(
+            offsets=offsets,
+            factor=factor,
+            impressions=impressions,
+            clicks=clicks,
+            factors=survey.factors,
+            membership=membership,
+            collision_bound=0.0 if self._exact else len(items) * (len(items) - 1) / 2**65,
+            read_items=lambda: self._item_table(roles, survey, items),
+        )
+
+    def repeats_on_page(self, roles: Roles) -> int:
+        """A page is a session and, where there is one, a query."""
+        if roles.session is None:
+            return 0
+        page = dict.fromkeys((roles.session, *((roles.query,) if roles.query else ()), *roles.item))
+        rows = self._row(
+            f"SELECT coalesce(sum(n - 1), 0)::BIGINT FROM (SELECT count(*) AS n FROM {self._source.relation} "
+            f"{sql.conjunction(f'{sql.name(c)} IS NOT NULL' for c in page)} GROUP BY hash({sql.names(page)}))"
+        )
+        return int(rows[0])
+
+    def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
+        """The smallest items under each factor, so that the answer does not depend on the scan's order."""
+        keys = {int(survey.keys[factor]): factor for factor in factors}
+        wanted = ", ".join(f"{key}::UBIGINT" for key in keys)
+        conditions = [*self._usable(roles, survey.nulls), f"{self._key('factor', roles.bias)} IN ({wanted})"]
+        found = self._arrow(
+            f"SELECT * FROM (SELECT DISTINCT {self._key('factor', roles.bias)} AS elute_key, {sql.names(roles.item)} "
+            f"FROM {self._keyed} {sql.conjunction(conditions)}) "
+            f"QUALIFY row_number() OVER (PARTITION BY elute_key ORDER BY {sql.names(roles.item)}) <= {each} "
+            f"ORDER BY elute_key, {sql.names(roles.item)}"
+        )
+        names = found.drop_columns("elute_key")
+        return {
+            factor: names.filter(pc.equal(found["elute_key"], pa.scalar(key, pa.uint64())))
+            for key, factor in keys.items()
+        }
+
+    def _factor_table(self, roles: Roles, nulls: dict[str, int]) -> pa.Table:
+        """Factors in rising order with their keys and totals; also kept as a table for exact joins."""
+        key = "row_number() OVER ()" if self._exact else f"hash({sql.names(roles.bias)})"
+        shown, clicked = (kind(roles, self._source.types) for kind in (values.impressions, values.clicks))
+        self._execute(
+            f"CREATE OR REPLACE TEMP TABLE elute_factor AS SELECT {sql.names(roles.bias)}, "
+            f"({key})::UBIGINT AS elute_factor_key, count(*) AS elute_rows, sum({shown})::BIGINT AS elute_shown, "
+            f"sum({clicked})::BIGINT AS elute_clicked FROM {self._source.relation} "
+            f"{sql.conjunction(self._usable(roles, nulls))} GROUP BY {sql.names(roles.bias)}"
+        )
+        table = self._arrow(f"SELECT * FROM elute_factor ORDER BY {sql.names(roles.bias)}")
+        if pc.count_distinct(table["elute_factor_key"]).as_py() < table.num_rows:
+            self._exact = True  # two factors share a hash: number them by value instead
+            return self._factor_table(roles, nulls)
+        return _numbers_from_text(table, roles.bias) if self._source.untyped else table
+
+    def _item_table(self, roles: Roles, survey: Survey, items: KeyTable) -> pa.Table:
+        """The items' columns in the order of their codes."""
+        table = self._arrow(
+            f"SELECT DISTINCT {self._key('item', roles.item)} AS elute_key, {sql.names(roles.item)} "
+            f"FROM {self._keyed} {sql.conjunction(self._usable(roles, survey.nulls))}"
+        )
+        if table.num_rows != len(items):
+            raise EluteError("two items share a 64-bit hash; run again with exact item codes (--exact)")
+        order = np.argsort(items.find(table["elute_key"].to_numpy()))
+        return table.drop_columns("elute_key").take(pa.array(order))
+
+    def _batches(
+        self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False
+    ) -> Iterator[Batch]:
+        """The usable rows as keys and counts."""
+        conditions = self._usable(roles, survey.nulls)
+        columns = {"item": self._key("item", roles.item), "factor": self._key("factor", roles.bias)}
+        if not structure_only:
+            if roles.query is not None:
+                columns["query"] = self._key("query", (roles.query,))
+            clicks = values.clicks(roles, self._source.types)
+            columns["clicks"] = f"({clicks})::{'UTINYINT' if roles.impressions is None else 'BIGINT'}"
+            if roles.impressions is not None:
+                columns["impressions"] = values.impressions(roles, self._source.types)
+        selected = ", ".join(f"{expression} AS elute_{column}" for column, expression in columns.items())
+        done = 0
+        with self._source.reading():
+            rows = self._source.connection.sql(
+                f"SELECT {selected} FROM {self._keyed} {sql.conjunction(conditions)}"
+            )
+            for batch in rows.to_arrow_reader(BATCH_ROWS):
+                progress("reading the log", done, survey.usable)
+                arrays = {column: batch.column(i).to_numpy() for i, column in enumerate(columns)}
+                yield Batch(**arrays)
+                done += batch.num_rows
+
+    def _usable(self, roles: Roles, nulls: dict[str, int]) -> list[str]:
+        """Conditions on the rows that count: only those that some row fails, since each costs a scan."""
+        conditions = [f"{sql.name(column)} IS NOT NULL" for column in nulls]
+        if roles.impressions is not None:
+            conditions.append(f"{values.impressions(roles, self._source.types)} > 0")
+        return conditions
+
+    def _key(self, what: str, columns: tuple[str, ...]) -> str:
+        return f"elute_{what}_key" if self._exact else f"hash({sql.names(columns)})"
+
+    @property
+    def _keyed(self) -> str:
+        """The relation whose rows have keys."""
+        return "elute_log" if self._exact else self._source.relation
+
+    def _number_ids(self, roles: Roles, nulls: dict[str, int]) -> None:
+        """Exact keys: number the distinct values of each kind of id and join the numbers to the rows."""
+        kinds = {"item": roles.item, "query": roles.query and (roles.query,)}
+        usable = sql.conjunction(self._usable(roles, nulls))
+        for kind, columns in kinds.items():
+            if columns:
+                self._execute(
+                    f"CREATE OR REPLACE TEMP TABLE elute_{kind} AS SELECT *, (row_number() OVER ())::UBIGINT AS "
+                    f"elute_{kind}_key FROM (SELECT DISTINCT {sql.names(columns)} FROM {self._source.relation} {usable})"
+                )
+        joins = {"factor": roles.bias, **{kind: columns for kind, columns in kinds.items() if columns}}
+        keys = ", ".join(f"elute_{kind}_key" for kind in joins)
+        joined = " ".join(
+            f"JOIN elute_{kind} ON "
+            + " AND ".join(f"log.{sql.name(column)} = elute_{kind}.{sql.name(column)}" for column in columns)
+            for kind, columns in joins.items()
+        )
+        self._execute(
+            f"CREATE OR REPLACE TEMP VIEW elute_log AS SELECT log.*, {keys} FROM {self._source.relation} AS log {joined}"
+        )
+
+    def _execute(self, query: str) -> None:
+        with self._source.reading():
+            self._source.connection.execute(query)
+
+    def _arrow(self, query: str) -> pa.Table:
+        with self._source.reading():
+            return self._source.connection.sql(query).to_arrow_table()
+
+    def _row(self, query: str) -> tuple[Any, ...]:
+        with self._source.reading():
+            row: tuple[Any, ...] = self._source.connection.execute(query).fetchall()[0]
+            return row
+
+
+def _coded(keys: Keys) -> KeyTable:
+    """A table in which a factor's code is its row in the survey."""
+    table = KeyTable()
+    table.insert(keys)
+    return table
+
+
+def _numbers_from_text(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
+    """Factors of an untyped source: a column becomes a number where every value is written as one
+    would write it (1, not 01), and the rows are ordered anew."""
+    for column in columns:
+        for kind in (pa.int64(), pa.float64()):
+            try:
+                cast = table[column].cast(kind)
+            except pa.ArrowInvalid:
+                continue
+            if cast.cast(pa.string()).equals(table[column].cast(pa.string())):
+                table = table.set_column(table.column_names.index(column), column, cast)
+                break
+    return table.sort_by([(column, "ascending") for column in columns])

@@ -1,0 +1,199 @@
+"""From what a user names (paths, globs, a database table, a table in memory) to a relation in DuckDB.
+
+Parquet and database tables are read in place, column by column. Text formats are parsed once, into a
+compressed scratch table of just the columns that play a role: parsing is the slow part, and a check
+passes over the log several times.
+
+CSV has no types. Everything in it is read as text, so that the ids 007 and 7 stay two ids.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from elute.engines import sql
+from elute.errors import EluteError
+
+FORMATS = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+    "ndjson": (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz"),
+}
+_SUFFIXES = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in suffixes}
+_DATABASE = "duckdb://"
+
+
+class Source:
+    """A log's table as DuckDB sees it. Owns the connection and the scratch folder."""
+
+    def __init__(self, source: object, label: str = "the table") -> None:
+        self._scratch = tempfile.TemporaryDirectory(prefix="elute-", ignore_cleanup_errors=True)
+        self.connection = duckdb.connect()
+        self.connection.execute(f"SET temp_directory = {sql.text(self._scratch.name)}")
+        self.connection.execute("SET autoinstall_known_extensions = false")
+        self.connection.execute("SET enable_progress_bar = false")
+        self.connection.execute("SET streaming_buffer_size = '64MB'")
+        self.untyped = False
+        self._is_text = False
+        self._json_files = ""
+        self.label = label
+        self.relation = self._open(source)
+        with self.reading():
+            described = self.connection.execute(f"DESCRIBE SELECT * FROM {self.relation}").fetchall()
+        self.types: dict[str, str] = {row[0]: row[1] for row in described}
+
+    def close(self) -> None:
+        """Release the connection and delete the scratch folder."""
+        self.connection.close()
+        self._scratch.cleanup()
+
+    def prepare(self, columns: Sequence[str]) -> None:
+        """Parse a text source, once, keeping these columns."""
+        if not self._is_text:
+            return
+        path = str(Path(self._scratch.name) / "log.duckdb")
+        if self._json_files:
+            self.relation = self._typed_json(columns)
+        with self.reading():
+            self.connection.execute(f"ATTACH {sql.text(path)} AS scratch")
+            self.connection.execute(
+                f"CREATE TABLE scratch.log AS SELECT {sql.names(columns)} FROM {self.relation}"
+            )
+        self.relation = "scratch.log"
+        self._is_text = False
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what DuckDB says of an unreadable log into one line that names the log."""
+        try:
+            yield
+        except duckdb.Error as error:
+            raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
+
+    def _open(self, source: object) -> str:
+        if isinstance(source, str | Path):
+            return self._open_paths([str(source)])
+        if isinstance(source, Sequence) and source and all(isinstance(path, str | Path) for path in source):
+            return self._open_paths([str(path) for path in source])
+        self.connection.register("log_table", to_arrow(source))
+        return "log_table"
+
+    def _open_paths(self, paths: list[str]) -> str:
+        self.label = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+        if any(path.startswith(_DATABASE) for path in paths):
+            return self._open_database(paths)
+        files = [file for path in paths for file in _files(path)]
+        kinds = {_kind(file) for file in files}
+        if len(kinds) > 1:
+            raise EluteError(f"{self.label}: mixed formats ({', '.join(sorted(kinds))}); pass one format at a time")
+        kind = kinds.pop()
+        listed = "[" + ", ".join(sql.text(file) for file in files) + "]"
+        if kind == "parquet":
+            return f"read_parquet({listed}, union_by_name = true)"
+        self._is_text = True
+        if kind == "csv":
+            self.untyped = True
+            delimiter = sql.text(_delimiter(files[0]))
+            # All settings given: left to itself the reader may skip lines to make sense of a broken file.
+            return (
+                f"read_csv({listed}, all_varchar = true, header = true, union_by_name = true, skip = 0, "
+                f"delim = {delimiter}, quote = '\"', escape = '\"', comment = '', strict_mode = true)"
+            )
+        self._json_files = listed
+        return f"read_json({listed}, format = 'newline_delimited', union_by_name = true, sample_size = -1)"
+
+    def _typed_json(self, columns: Sequence[str]) -> str:
+        """JSON strings stay strings, also those that look like a date or a UUID."""
+        guessed = ("DATE", "TIME", "UUID")
+        types = {c: "VARCHAR" if self.types[c].startswith(guessed) else self.types[c] for c in columns}
+        spec = ", ".join(f"{sql.text(column)}: {sql.text(kind)}" for column, kind in types.items())
+        self.types.update(types)
+        return f"read_json({self._json_files}, format = 'newline_delimited', columns = {{{spec}}})"
+
+    def _open_database(self, paths: list[str]) -> str:
+        if len(paths) > 1:
+            raise EluteError("one duckdb:// table at a time")
+        file, _, table = paths[0].removeprefix(_DATABASE).partition("#")
+        if not table:
+            raise EluteError(f"{paths[0]} names no table; write duckdb://{file}#table")
+        if not Path(file).is_file():
+            raise EluteError(f"no database file '{file}'")
+        with self.reading():
+            self.connection.execute(f"ATTACH {sql.text(file)} AS source (READ_ONLY)")
+        return "source." + ".".join(sql.name(part) for part in table.split("."))
+
+
+def to_arrow(table: Any) -> pa.Table:
+    """A pandas, polars or Arrow table (or anything with the Arrow stream interface) as an Arrow table."""
+    try:
+        if isinstance(table, pa.Table):
+            return table
+        if type(table).__module__.startswith("pandas"):
+            return pa.Table.from_pandas(table, preserve_index=False)
+        if hasattr(table, "to_arrow"):
+            return table.to_arrow()
+        if hasattr(table, "__arrow_c_stream__"):
+            return pa.table(table)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise EluteError(f"cannot read the table: {_one_line(error)}") from error
+    raise EluteError(
+        f"cannot read a log from {type(table).__name__}; pass a path, a glob, or a pandas, polars or Arrow table"
+    )
+
+
+def _files(path: str) -> list[str]:
+    """The files a path, a glob or a folder stands for, in a fixed order."""
+    if "://" in path:
+        raise EluteError(f"{path}: only files and duckdb:// tables can be read")
+    if Path(path).is_dir():
+        files = sorted(str(file) for file in Path(path).rglob("*") if _suffix(file.name) and file.is_file())
+        if not files:
+            raise EluteError(f"folder '{path}' holds no Parquet, CSV or NDJSON file")
+        return files
+    files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
+    if not files:
+        raise EluteError(f"no file '{path}'")
+    for file in files:
+        if Path(file).stat().st_size == 0:
+            raise EluteError(f"{file} is empty (0 bytes)")
+    return files
+
+
+def _suffix(file: str) -> str | None:
+    return next((suffix for suffix in _SUFFIXES if file.lower().endswith(suffix)), None)
+
+
+def _kind(file: str) -> str:
+    suffix = _suffix(file)
+    if suffix is None:
+        raise EluteError(f"{file}: unknown format; expected a name ending in .parquet, .csv, .tsv, .ndjson or .jsonl")
+    return _SUFFIXES[suffix]
+
+
+def _delimiter(file: str) -> str:
+    """The likeliest separator of the header line."""
+    try:
+        with gzip.open(file, "rb") if file.lower().endswith(".gz") else Path(file).open("rb") as stream:
+            header = stream.readline(1 << 20).decode("utf-8", errors="replace")
+    except (OSError, EOFError) as error:
+        raise EluteError(f"cannot read {file}: {_one_line(error)}") from error
+    return max(",\t;|", key=header.count)
+
+
+def _one_line(error: Exception) -> str:
+    """What a library says is wrong, without its class prefix and its advice on SQL."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    prefix, colon, rest = lines[0].partition(" Error: ")
+    line = rest if colon and len(prefix) < 40 else lines[0]
+    if line.startswith("CSV Error on Line") and len(lines) > 2:
+        line = f"{line}: {lines[2]}"
+    return line if len(line) <= 240 else line[:237] + "…"

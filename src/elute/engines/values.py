@@ -1,0 +1,80 @@
+"""Clicks and impressions as numbers: the SQL that reads them, and what can be wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from elute.engines import sql
+from elute.roles import Roles
+
+_NUMBERS = (
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+    "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL",
+)  # fmt: skip
+
+
+class Flaw(NamedTuple):
+    """A condition no row may meet, and how to say that some do."""
+
+    column: str
+    condition: str
+    says: str
+
+
+def number(column: str, kind: str) -> str | None:
+    """SQL for a column's value as a number, NULL where it is none; None where the type rules it out."""
+    quoted = sql.name(column)
+    if kind == "BOOLEAN":
+        return f"{quoted}::TINYINT"
+    if kind.startswith(_NUMBERS):
+        return quoted
+    if kind in ("VARCHAR", "JSON"):
+        words = f"CASE lower(trim({quoted})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
+        return f"coalesce(TRY_CAST({quoted} AS DOUBLE), {words})"
+    return None
+
+
+def impressions(roles: Roles, types: Mapping[str, str]) -> str:
+    """SQL for the impressions of a row whose values have been checked."""
+    if roles.impressions is None:
+        return "1"
+    return f"({number(roles.impressions, types[roles.impressions])})::BIGINT"
+
+
+def clicks(roles: Roles, types: Mapping[str, str]) -> str:
+    """SQL for the clicks of a row whose values have been checked."""
+    if roles.click is None:
+        return "0"
+    return f"({number(roles.click, types[roles.click])})::BIGINT"
+
+
+def flaws(roles: Roles, types: Mapping[str, str]) -> tuple[list[Flaw], list[str]]:
+    """Conditions to count, and sentences about columns whose type alone is wrong."""
+    found: list[Flaw] = []
+    wrong_types: list[str] = []
+    for column in (roles.click, roles.impressions):
+        if column is None or column not in types:
+            continue
+        value = number(column, types[column])
+        if value is None:
+            wrong_types.append(f"column '{column}' holds {types[column]} values where numbers are expected")
+            continue
+        quoted = sql.name(column)
+        found += [
+            Flaw(column, f"{quoted} IS NULL", "is null (write 0 for none)"),
+            Flaw(column, f"{quoted} IS NOT NULL AND {value} IS NULL", "is not a number"),
+            Flaw(column, f"{value} < 0", "is negative"),
+            Flaw(column, f"{value} > 0 AND {value} <> floor({value})", "is not a whole number"),
+        ]
+        if column == roles.click:
+            found.append(_too_many(roles, types, value))
+    return found, wrong_types
+
+
+def _too_many(roles: Roles, types: Mapping[str, str], value: str) -> Flaw:
+    column = str(roles.click)
+    if roles.impressions is None:
+        return Flaw(column, f"{value} > 1", "is above 1 (name the column of impressions if rows are counts)")
+    shown = number(roles.impressions, types[roles.impressions]) if roles.impressions in types else None
+    return Flaw(column, f"{value} > {shown or 'NULL'}", f"is above '{roles.impressions}'")

@@ -1,0 +1,1 @@
+"""Identification, before any estimation: what the structure of a log allows to be recovered."""

@@ -1,0 +1,116 @@
+"""Health of a log: what does not stop a check but should be known before its answer is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elute.counts import Counts
+from elute.log import ClickLog
+
+THIN = 100
+"""Impressions below which a factor's click rate says little."""
+
+RISKY_COLLISION = 1e-3
+
+_POSITION = re.compile(r"position|rank|^pos$|ordinal|slot", re.IGNORECASE)
+
+
+class Warning(NamedTuple):  # noqa: A001 (the design's word for it)
+    """Something to know: a code to look up, a sentence, and how many rows, factors or items it concerns."""
+
+    code: str
+    message: str
+    count: int
+
+
+def describe(factor: dict[str, object]) -> str:
+    """A factor in words: `position 3, device phone`."""
+    return ", ".join(f"{column} {value}" for column, value in factor.items())
+
+
+def warnings(log: ClickLog, counts: Counts) -> list[Warning]:
+    """Every warning that applies, in a fixed order."""
+    return [
+        *_nulls(log),
+        *_positions_from_zero(log),
+        *_repeats(log),
+        *_factors(log),
+        *_queries(log, counts),
+        *_items(counts),
+        *_collisions(counts),
+    ]
+
+
+def _nulls(log: ClickLog) -> Iterator[Warning]:
+    survey = log.survey
+    if survey.nulls:
+        columns = ", ".join(f"{column} ({n:,})" for column, n in survey.nulls.items())
+        dropped = survey.rows - survey.usable - survey.unshown
+        yield Warning("null_ids", f"{dropped:,} of {survey.rows:,} rows dropped: null in {columns}", dropped)
+    if survey.unshown:
+        message = f"{survey.unshown:,} of {survey.rows:,} rows dropped: no impression"
+        yield Warning("no_impression", message, survey.unshown)
+
+
+def _positions_from_zero(log: ClickLog) -> Iterator[Warning]:
+    for column in log.roles.bias:
+        values = log.survey.factors[column]
+        is_number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+        if _POSITION.search(column) and is_number and pc.min(values).as_py() == 0:
+            zero = np.asarray(pc.equal(values, 0))
+            count = int(log.survey.impressions[zero].sum())
+            message = f"{column} starts at 0 ({count:,} impressions): do all parts of the log count alike?"
+            yield Warning("position_from_zero", message, count)
+
+
+def _repeats(log: ClickLog) -> Iterator[Warning]:
+    count = log.engine.repeats_on_page(log.roles)
+    if count:
+        message = f"{count:,} rows show an item again on one result page (column {log.roles.session})"
+        yield Warning("repeated_on_page", message, count)
+
+
+def _factors(log: ClickLog) -> Iterator[Warning]:
+    survey = log.survey
+    thin = np.flatnonzero(survey.impressions < THIN)
+    if len(thin):
+        yield Warning("thin_factors", f"{_some(log, thin)} below {THIN} impressions", len(thin))
+    unclicked = np.flatnonzero(survey.clicks == 0)
+    if len(unclicked) and log.roles.click is not None:
+        yield Warning("factors_without_clicks", f"{_some(log, unclicked)} without a click", len(unclicked))
+
+
+def _some(log: ClickLog, factors: np.ndarray) -> str:
+    example = describe(log.survey.factors.slice(int(factors[0]), 1).to_pylist()[0])
+    of = f"{len(factors):,} of {log.survey.factors.num_rows:,} factors"
+    return f"{of} ({example})" if len(factors) == 1 else f"{of} (for instance {example})"
+
+
+def _queries(log: ClickLog, counts: Counts) -> Iterator[Warning]:
+    members = counts.membership
+    if members is None or members.queries < 2:
+        return
+    shown = np.bincount(members.query, weights=members.impressions)
+    most = int(shown.max())
+    total = int(log.survey.impressions.sum())
+    if most > total / 2:
+        message = f"one query holds {most / total:.0%} of the impressions: weight or cluster by query"
+        yield Warning("dominant_query", message, most)
+
+
+def _items(counts: Counts) -> Iterator[Warning]:
+    once = int(np.count_nonzero(counts.item_impressions == 1))
+    if once:
+        yield Warning("items_seen_once", f"{once:,} of {counts.n_items:,} items were shown only once", once)
+
+
+def _collisions(counts: Counts) -> Iterator[Warning]:
+    if counts.collision_bound > RISKY_COLLISION:
+        message = f"two items share a hash with probability up to {counts.collision_bound:.1g}: run with --exact"
+        yield Warning("hash_collisions", message, 1)

@@ -1,0 +1,106 @@
+"""ClickLog: a table of clicks, and what its columns mean."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.counts import Counts
+from elute.engines import Engine
+from elute.engines.duckdb import DuckDBEngine
+from elute.errors import EluteError
+from elute.io import ultra
+from elute.progress import Progress, silent
+from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, Columns, Roles, resolve
+from elute.survey import Survey
+
+
+class ClickLog:
+    """A log whose columns and values have been found usable. Made by `read_log`."""
+
+    def __init__(self, engine: Engine, roles: Roles) -> None:
+        self.engine = engine
+        self.roles = roles
+        self._counts: Counts | None = None
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Size and factors, from a scan of few columns."""
+        return self.engine.survey(self.roles)
+
+    def counts(self, progress: Progress = silent) -> Counts:
+        """Impressions and clicks of every cell. The log is read once; later calls return the same."""
+        if self._counts is None:
+            self._counts = self.engine.count(self.roles, self.survey, progress)
+        return self._counts
+
+    def connect(self, progress: Progress = silent) -> NDArray[np.int32]:
+        """For every factor the smallest factor of its component: less than `counts`, faster, in less memory."""
+        return self.engine.connect(self.roles, self.survey, progress)
+
+    def close(self) -> None:
+        """Release the engine's connection and scratch files."""
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        item, bias = ", ".join(self.roles.item), ", ".join(self.roles.bias)
+        return f"ClickLog({self.engine.label}: item = {item}; bias = {bias}; {self.survey.rows:,} rows)"
+
+
+def read_log(
+    source: object,
+    *,
+    query: str = DEFAULT_QUERY,
+    doc: str = DEFAULT_DOC,
+    item: Columns | None = None,
+    bias: Columns = DEFAULT_BIAS,
+    click: str = DEFAULT_CLICK,
+    impressions: str | None = None,
+    session: str | None = None,
+    engine: str = "duckdb",
+    exact: bool = False,
+) -> ClickLog:
+    """Open a click log and check it; raises `EluteError` with every problem in one message.
+
+    `source`: a path, a glob, a folder or a list of them (Parquet, CSV or NDJSON, gzip too; or a folder in
+    ULTRA's text format), `duckdb://file.db#table`, or a pandas, polars or Arrow table. `item` defaults to
+    the query and doc columns and may name any columns, feature columns for instance (`feature_*`).
+    `impressions`: where rows are counts, the column that holds them. `session`: a result page's id, used
+    for a health check. `exact`: tell items apart by value instead of by a 64-bit hash.
+    """
+    if engine != "duckdb":
+        raise EluteError(f"no engine '{engine}'; there is: duckdb")
+    clicks: str | None = click
+    if ultra.is_ultra(source):
+        opened, clicks = DuckDBEngine(ultra.read(source), exact, label=str(source)), None
+    else:
+        opened = DuckDBEngine(source, exact)
+    try:
+        roles, problems = resolve(
+            opened.columns,
+            query=query,
+            doc=doc,
+            item=item,
+            bias=bias,
+            click=clicks,
+            impressions=impressions,
+            session=session,
+        )
+        problems += opened.problems(roles)
+        if problems:
+            raise EluteError(f"{opened.label}: {'; '.join(problems)}")
+    except BaseException:
+        opened.close()
+        raise
+    return ClickLog(opened, roles)

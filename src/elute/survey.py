@@ -1,0 +1,30 @@
+"""What one cheap pass over a log tells: its size, its factors, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Totals are over the usable rows: those without a null id and with at least one impression."""
+
+    rows: int
+    """Rows in the log, usable or not."""
+    usable: int
+    unshown: int
+    """Rows without a null id that count no impression."""
+    nulls: dict[str, int]
+    """Rows with a null, by id column; only columns that have any."""
+    factors: pa.Table
+    """The bias columns, one row a factor, in rising order. The row number is the factor's code."""
+    keys: NDArray[np.uint64]
+    """By factor: what stands for it in the engine's scans."""
+    impressions: NDArray[np.int64]
+    """By factor."""
+    clicks: NDArray[np.int64]
+    """By factor; zeros where the log has no click column."""
