@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -40,7 +39,7 @@ class ClickLog:
         return self._counts
 
     def connect(self, progress: Progress = silent) -> NDArray[np.int32]:
-        """For every factor the smallest factor of its component: less than `counts`, faster, in less memory."""
+        """For every factor the smallest factor of its component: less than `counts`, and cheaper."""
         return self.engine.connect(self.roles, self.survey, progress)
 
     def close(self) -> None:

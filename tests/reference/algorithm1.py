@@ -96,8 +96,7 @@ def reference_check(
 
     total = sum(shown(row) for row in kept)
     size_and_impressions = [
-        (len(component), sum(shown(row) for row in kept if key(row, bias) in component))
-        for component in components
+        (len(component), sum(shown(row) for row in kept if key(row, bias) in component)) for component in components
     ]
     _, impressions_in_largest = max(size_and_impressions)
 

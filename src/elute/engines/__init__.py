@@ -39,6 +39,9 @@ class Engine(Protocol):
     def repeats_on_page(self, roles: Roles) -> int:
         """Rows that show an item again on the same result page."""
 
+    def busiest_query(self, roles: Roles) -> object:
+        """The query with the most impressions."""
+
     def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The first few items, in rising order, shown under each of these factors."""
 

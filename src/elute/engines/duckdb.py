@@ -31,6 +31,8 @@ BATCH_ROWS = 1 << 18
 
 Keys = NDArray[np.uint64]
 
+_NOTHING: NDArray[np.int64] = np.empty(0, np.int64)
+
 
 class Batch(NamedTuple):
     """Some rows of the log: keys of their ids, and their counts where asked for."""
@@ -38,7 +40,7 @@ class Batch(NamedTuple):
     item: Keys
     factor: Keys
     query: Keys | None = None
-    clicks: NDArray[Any] | None = None
+    clicks: NDArray[np.uint8] | NDArray[np.int64] = _NOTHING
     impressions: NDArray[np.int64] | None = None
 
 
@@ -70,7 +72,9 @@ class DuckDBEngine:
             for flaw, rows, example in zip(flaws, row[::2], row[1::2], strict=True):
                 if rows:
                     shown = "" if example is None else f", for instance {example!r}"
-                    found.append(f"column '{flaw.column}' {flaw.says} in {rows:,} rows{shown}")
+                    found.append(
+                        f"column '{flaw.column}' {flaw.says} in {rows:,} {'row' if rows == 1 else 'rows'}{shown}"
+                    )
         return found
 
     def survey(self, roles: Roles) -> Survey:
@@ -139,8 +143,8 @@ class DuckDBEngine:
             membership = Membership(len(queries), query, member, shown.astype(np.int64))
         elif item_query:
             member = np.arange(len(items), dtype=np.int32)
-            shown = sums_by_item(offsets, impressions)
-            membership = Membership(len(queries), np.concatenate(item_query), member, shown)
+            query = np.concatenate(item_query)
+            membership = Membership(len(queries), query, member, sums_by_item(offsets, impressions))
         return Counts(
             offsets=offsets,
             factor=factor,
@@ -162,6 +166,12 @@ class DuckDBEngine:
             f"{sql.conjunction(f'{sql.name(c)} IS NOT NULL' for c in page)} GROUP BY hash({sql.names(page)}))"
         )
         return int(rows[0])
+
+    def busiest_query(self, roles: Roles) -> object:
+        """Only asked for where one query dominates, so that a scan finds it."""
+        query, shown = sql.names((roles.query or "",)), values.impressions(roles, self._source.types)
+        top = f"SELECT {query} FROM {self._source.relation} WHERE {query} IS NOT NULL GROUP BY {query}"
+        return self._row(f"{top} ORDER BY sum({shown}) DESC, {query} LIMIT 1")[0]
 
     def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The smallest items under each factor, so that the answer does not depend on the scan's order."""
@@ -223,9 +233,7 @@ class DuckDBEngine:
         selected = ", ".join(f"{expression} AS elute_{column}" for column, expression in columns.items())
         done = 0
         with self._source.reading():
-            rows = self._source.connection.sql(
-                f"SELECT {selected} FROM {self._keyed} {sql.conjunction(conditions)}"
-            )
+            rows = self._source.connection.sql(f"SELECT {selected} FROM {self._keyed} {sql.conjunction(conditions)}")
             for batch in rows.to_arrow_reader(BATCH_ROWS):
                 progress("reading the log", done, survey.usable)
                 arrays = {column: batch.column(i).to_numpy() for i, column in enumerate(columns)}
@@ -255,7 +263,8 @@ class DuckDBEngine:
             if columns:
                 self._execute(
                     f"CREATE OR REPLACE TEMP TABLE elute_{kind} AS SELECT *, (row_number() OVER ())::UBIGINT AS "
-                    f"elute_{kind}_key FROM (SELECT DISTINCT {sql.names(columns)} FROM {self._source.relation} {usable})"
+                    f"elute_{kind}_key FROM (SELECT DISTINCT {sql.names(columns)} "
+                    f"FROM {self._source.relation} {usable})"
                 )
         joins = {"factor": roles.bias, **{kind: columns for kind, columns in kinds.items() if columns}}
         keys = ", ".join(f"elute_{kind}_key" for kind in joins)
@@ -265,7 +274,8 @@ class DuckDBEngine:
             for kind, columns in joins.items()
         )
         self._execute(
-            f"CREATE OR REPLACE TEMP VIEW elute_log AS SELECT log.*, {keys} FROM {self._source.relation} AS log {joined}"
+            f"CREATE OR REPLACE TEMP VIEW elute_log AS SELECT log.*, {keys} "
+            f"FROM {self._source.relation} AS log {joined}"
         )
 
     def _execute(self, query: str) -> None:

@@ -10,8 +10,9 @@ CSV has no types. Everything in it is read as text, so that the ids 007 and 7 st
 from __future__ import annotations
 
 import glob
-import gzip
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from elute.engines import sql
+from elute.engines import delimited, sql
 from elute.errors import EluteError
 
 FORMATS = {
@@ -36,9 +37,10 @@ class Source:
     """A log's table as DuckDB sees it. Owns the connection and the scratch folder."""
 
     def __init__(self, source: object, label: str = "the table") -> None:
-        self._scratch = tempfile.TemporaryDirectory(prefix="elute-", ignore_cleanup_errors=True)
+        self._scratch = Path(tempfile.mkdtemp(prefix="elute-"))
+        self._clean = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         self.connection = duckdb.connect()
-        self.connection.execute(f"SET temp_directory = {sql.text(self._scratch.name)}")
+        self.connection.execute(f"SET temp_directory = {sql.text(str(self._scratch))}")
         self.connection.execute("SET autoinstall_known_extensions = false")
         self.connection.execute("SET enable_progress_bar = false")
         self.connection.execute("SET streaming_buffer_size = '64MB'")
@@ -54,20 +56,18 @@ class Source:
     def close(self) -> None:
         """Release the connection and delete the scratch folder."""
         self.connection.close()
-        self._scratch.cleanup()
+        self._clean()
 
     def prepare(self, columns: Sequence[str]) -> None:
         """Parse a text source, once, keeping these columns."""
         if not self._is_text:
             return
-        path = str(Path(self._scratch.name) / "log.duckdb")
+        path = str(self._scratch / "log.duckdb")
         if self._json_files:
             self.relation = self._typed_json(columns)
         with self.reading():
             self.connection.execute(f"ATTACH {sql.text(path)} AS scratch")
-            self.connection.execute(
-                f"CREATE TABLE scratch.log AS SELECT {sql.names(columns)} FROM {self.relation}"
-            )
+            self.connection.execute(f"CREATE TABLE scratch.log AS SELECT {sql.names(columns)} FROM {self.relation}")
         self.relation = "scratch.log"
         self._is_text = False
 
@@ -102,12 +102,7 @@ class Source:
         self._is_text = True
         if kind == "csv":
             self.untyped = True
-            delimiter = sql.text(_delimiter(files[0]))
-            # All settings given: left to itself the reader may skip lines to make sense of a broken file.
-            return (
-                f"read_csv({listed}, all_varchar = true, header = true, union_by_name = true, skip = 0, "
-                f"delim = {delimiter}, quote = '\"', escape = '\"', comment = '', strict_mode = true)"
-            )
+            return delimited.relation(files)
         self._json_files = listed
         return f"read_json({listed}, format = 'newline_delimited', union_by_name = true, sample_size = -1)"
 
@@ -159,7 +154,7 @@ def _files(path: str) -> list[str]:
         if not files:
             raise EluteError(f"folder '{path}' holds no Parquet, CSV or NDJSON file")
         return files
-    files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
+    files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207 (absolute patterns too)
     if not files:
         raise EluteError(f"no file '{path}'")
     for file in files:
@@ -177,16 +172,6 @@ def _kind(file: str) -> str:
     if suffix is None:
         raise EluteError(f"{file}: unknown format; expected a name ending in .parquet, .csv, .tsv, .ndjson or .jsonl")
     return _SUFFIXES[suffix]
-
-
-def _delimiter(file: str) -> str:
-    """The likeliest separator of the header line."""
-    try:
-        with gzip.open(file, "rb") if file.lower().endswith(".gz") else Path(file).open("rb") as stream:
-            header = stream.readline(1 << 20).decode("utf-8", errors="replace")
-    except (OSError, EOFError) as error:
-        raise EluteError(f"cannot read {file}: {_one_line(error)}") from error
-    return max(",\t;|", key=header.count)
 
 
 def _one_line(error: Exception) -> str:

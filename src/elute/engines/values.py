@@ -29,6 +29,8 @@ def number(column: str, kind: str) -> str | None:
         return f"{quoted}::TINYINT"
     if kind.startswith(_NUMBERS):
         return quoted
+    if kind == '"NULL"':
+        return f"{quoted}::DOUBLE"
     if kind in ("VARCHAR", "JSON"):
         words = f"CASE lower(trim({quoted})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
         return f"coalesce(TRY_CAST({quoted} AS DOUBLE), {words})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,9 @@ class Check:
     parts: list[explain.Part]
     isolated_factors: int
     isolated: list[explain.Isolated]
-    warnings: list[health.Warning]
-    subsets: list[Subset] | None = field(default=None)
-    curve: list[Point] | None = field(default=None)
+    warnings: list[health.Concern]
+    subsets: list[Subset] | None
+    curve: list[Point] | None
 
     @property
     def recoverable(self) -> bool:
@@ -86,7 +86,7 @@ class Check:
             "component_details": [part._asdict() for part in self.parts],
             "isolated_factors": self.isolated_factors,
             "isolated": [alone._asdict() for alone in self.isolated],
-            "warnings": [warning._asdict() for warning in self.warnings],
+            "warnings": [asdict(concern) for concern in self.warnings],
             "collision_bound": self.counts.collision_bound,
             "rows": survey.rows,
             "columns": {
@@ -99,7 +99,9 @@ class Check:
             },
         }
         if self.subsets is not None:
-            fields["subsets"] = [{**s._asdict(), "bias": list(s.bias), "recoverable": s.recoverable} for s in self.subsets]
+            fields["subsets"] = [
+                {**s._asdict(), "bias": list(s.bias), "recoverable": s.recoverable} for s in self.subsets
+            ]
         if self.curve is not None:
             fields["curve"] = [point._asdict() for point in self.curve]
         return fields
@@ -121,7 +123,9 @@ class Check:
         return f"<p><b>{escape(self.sentence)}</b></p><table>{rows}</table>"
 
 
-def check(log: ClickLog, *, explore: bool = False, curve: bool = False, seed: int = 0, progress: Progress = silent) -> Check:
+def check(
+    log: ClickLog, *, explore: bool = False, curve: bool = False, seed: int = 0, progress: Progress = silent
+) -> Check:
     """Check a log. `explore`: also for every subset of the bias columns. `curve`: also for samples of it."""
     counts = log.counts(progress)
     found = components(counts, log.survey.impressions)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from elute.counts import Counts
 from elute.log import ClickLog
@@ -21,8 +22,9 @@ RISKY_COLLISION = 1e-3
 _POSITION = re.compile(r"position|rank|^pos$|ordinal|slot", re.IGNORECASE)
 
 
-class Warning(NamedTuple):  # noqa: A001 (the design's word for it)
-    """Something to know: a code to look up, a sentence, and how many rows, factors or items it concerns."""
+@dataclass(frozen=True)
+class Concern:
+    """A warning: a code to look up, a sentence, and how many rows, factors or items it is about."""
 
     code: str
     message: str
@@ -34,7 +36,7 @@ def describe(factor: dict[str, object]) -> str:
     return ", ".join(f"{column} {value}" for column, value in factor.items())
 
 
-def warnings(log: ClickLog, counts: Counts) -> list[Warning]:
+def warnings(log: ClickLog, counts: Counts) -> list[Concern]:
     """Every warning that applies, in a fixed order."""
     return [
         *_nulls(log),
@@ -47,52 +49,53 @@ def warnings(log: ClickLog, counts: Counts) -> list[Warning]:
     ]
 
 
-def _nulls(log: ClickLog) -> Iterator[Warning]:
+def _nulls(log: ClickLog) -> Iterator[Concern]:
     survey = log.survey
     if survey.nulls:
         columns = ", ".join(f"{column} ({n:,})" for column, n in survey.nulls.items())
         dropped = survey.rows - survey.usable - survey.unshown
-        yield Warning("null_ids", f"{dropped:,} of {survey.rows:,} rows dropped: null in {columns}", dropped)
+        yield Concern("null_ids", f"{dropped:,} of {survey.rows:,} rows dropped: null in {columns}", dropped)
     if survey.unshown:
         message = f"{survey.unshown:,} of {survey.rows:,} rows dropped: no impression"
-        yield Warning("no_impression", message, survey.unshown)
+        yield Concern("no_impression", message, survey.unshown)
 
 
-def _positions_from_zero(log: ClickLog) -> Iterator[Warning]:
+def _positions_from_zero(log: ClickLog) -> Iterator[Concern]:
     for column in log.roles.bias:
         values = log.survey.factors[column]
-        is_number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-        if _POSITION.search(column) and is_number and pc.min(values).as_py() == 0:
-            zero = np.asarray(pc.equal(values, 0))
-            count = int(log.survey.impressions[zero].sum())
+        if not _POSITION.search(column) or not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+            continue
+        at_zero = values.to_numpy() == 0
+        if at_zero.any() and pc.min(values).as_py() == 0:
+            count = int(log.survey.impressions[at_zero].sum())
             message = f"{column} starts at 0 ({count:,} impressions): do all parts of the log count alike?"
-            yield Warning("position_from_zero", message, count)
+            yield Concern("position_from_zero", message, count)
 
 
-def _repeats(log: ClickLog) -> Iterator[Warning]:
+def _repeats(log: ClickLog) -> Iterator[Concern]:
     count = log.engine.repeats_on_page(log.roles)
     if count:
         message = f"{count:,} rows show an item again on one result page (column {log.roles.session})"
-        yield Warning("repeated_on_page", message, count)
+        yield Concern("repeated_on_page", message, count)
 
 
-def _factors(log: ClickLog) -> Iterator[Warning]:
+def _factors(log: ClickLog) -> Iterator[Concern]:
     survey = log.survey
     thin = np.flatnonzero(survey.impressions < THIN)
     if len(thin):
-        yield Warning("thin_factors", f"{_some(log, thin)} below {THIN} impressions", len(thin))
+        yield Concern("thin_factors", f"{_some(log, thin)} below {THIN} impressions", len(thin))
     unclicked = np.flatnonzero(survey.clicks == 0)
     if len(unclicked) and log.roles.click is not None:
-        yield Warning("factors_without_clicks", f"{_some(log, unclicked)} without a click", len(unclicked))
+        yield Concern("factors_without_clicks", f"{_some(log, unclicked)} without a click", len(unclicked))
 
 
-def _some(log: ClickLog, factors: np.ndarray) -> str:
+def _some(log: ClickLog, factors: NDArray[np.int64]) -> str:
     example = describe(log.survey.factors.slice(int(factors[0]), 1).to_pylist()[0])
     of = f"{len(factors):,} of {log.survey.factors.num_rows:,} factors"
     return f"{of} ({example})" if len(factors) == 1 else f"{of} (for instance {example})"
 
 
-def _queries(log: ClickLog, counts: Counts) -> Iterator[Warning]:
+def _queries(log: ClickLog, counts: Counts) -> Iterator[Concern]:
     members = counts.membership
     if members is None or members.queries < 2:
         return
@@ -100,17 +103,18 @@ def _queries(log: ClickLog, counts: Counts) -> Iterator[Warning]:
     most = int(shown.max())
     total = int(log.survey.impressions.sum())
     if most > total / 2:
-        message = f"one query holds {most / total:.0%} of the impressions: weight or cluster by query"
-        yield Warning("dominant_query", message, most)
+        name = log.engine.busiest_query(log.roles)
+        message = f"query {name!r} holds {most / total:.0%} of the impressions: weight or cluster by query"
+        yield Concern("dominant_query", message, most)
 
 
-def _items(counts: Counts) -> Iterator[Warning]:
+def _items(counts: Counts) -> Iterator[Concern]:
     once = int(np.count_nonzero(counts.item_impressions == 1))
     if once:
-        yield Warning("items_seen_once", f"{once:,} of {counts.n_items:,} items were shown only once", once)
+        yield Concern("items_seen_once", f"{once:,} of {counts.n_items:,} items were shown only once", once)
 
 
-def _collisions(counts: Counts) -> Iterator[Warning]:
+def _collisions(counts: Counts) -> Iterator[Concern]:
     if counts.collision_bound > RISKY_COLLISION:
         message = f"two items share a hash with probability up to {counts.collision_bound:.1g}: run with --exact"
-        yield Warning("hash_collisions", message, 1)
+        yield Concern("hash_collisions", message, 1)

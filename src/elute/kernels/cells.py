@@ -108,7 +108,7 @@ def _count_union(a: Keys, b: Keys) -> int:
         i += x <= y
         j += y <= x
         n += 1
-    return n + (a.shape[0] - i) + (b.shape[0] - j)
+    return n + (len(a) - i) + (len(b) - j)
 
 
 @jit
@@ -123,7 +123,7 @@ def _merge(
     impressions: Amounts,
     clicks: Amounts,
 ) -> None:
-    """Two runs into one. The loop has no branch to mispredict: both sides are read, and each counts or not."""
+    """Two runs into one. No branch to mispredict: both sides are read, and each counts or not."""
     i = j = n = 0
     while i < a.shape[0] and j < b.shape[0]:
         x = a[i]
@@ -196,7 +196,7 @@ class CellCounter:
         if impressions is not None:
             order = np.argsort(keys, kind="stable")
             run = self._empty(len(keys))
-            self._push(run, _squeeze_weighted(keys, order, impressions, clicks, *run))
+            self._push(run, _squeeze_weighted(keys, order, impressions, clicks.astype(np.int64), *run))
             return
         keys = (keys << _ONE) | clicks.astype(np.uint64)
         while len(keys):
@@ -232,8 +232,9 @@ class CellCounter:
     def _push(self, run: Run, n: int) -> None:
         """Keep the first `n` records of `run`; runs of like size are merged, so that a record is moved
         about log₂(runs) times."""
-        fresh = Run(*(column[:n] for column in run))
-        while self._runs and len(self._runs[-1].keys) <= 2 * n:
+        fresh = Run(run.keys[:n], run.impressions[:n], run.clicks[:n])
+        if not self._runs or len(self._runs[-1].keys) > 2 * n:
+            fresh = Run(fresh.keys.copy(), fresh.impressions.copy(), fresh.clicks.copy())
+        while self._runs and len(self._runs[-1].keys) <= 2 * len(fresh.keys):
             fresh = _merge_runs(self._runs.pop(), fresh)
-            n = len(fresh.keys)
-        self._runs.append(fresh if fresh.keys.base is None else Run(*(column.copy() for column in fresh)))
+        self._runs.append(fresh)

@@ -1,0 +1,1 @@
+"""Ratios against peers and physical floors, measured side by side in one run."""

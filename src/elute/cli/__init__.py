@@ -1,0 +1,40 @@
+"""The command line: parse, call, print. One module a verb."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from elute import __version__
+from elute.cli.check import check
+from elute.cli.demo import demo
+from elute.errors import EluteError
+
+
+class _Elute(click.Group):
+    """Turns errors that are a user's to mend into one line and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (EluteError, OSError) as error:
+            click.echo(f"elute: {error}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=_Elute, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="elute")
+def main() -> None:
+    """Separate relevance from bias in click logs; first find out whether that can be done at all.
+
+    \b
+    check   Can relevance be recovered from this log, and for which queries?
+    demo    See it on two logs that elute simulates.
+    """
+
+
+main.add_command(check)
+main.add_command(demo)

@@ -1,0 +1,155 @@
+"""The page `elute check` prints: the verdict first, then the evidence, then what to run next."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from elute.cli.options import Invocation
+from elute.cli.text import count, listed, plain, share
+from elute.identify.check import Check
+
+_ISOLATED = 5
+_COMPONENTS = 8
+
+
+def show(console: Console, check: Check, call: Invocation) -> None:
+    """Print the page."""
+    console.print(Padding(Group(*_sections(check)), (1, 2, 0, 2)))
+    console.print(_next(check, call), soft_wrap=True)
+
+
+def _sections(check: Check) -> list[RenderableType]:
+    sections: list[RenderableType] = [_verdict(check), Text(), _evidence(check)]
+    if not check.recoverable:
+        sections += [Text(), _components(check)]
+    if check.isolated:
+        sections += [Text(), _isolated(check)]
+    if check.subsets is not None:
+        sections += [Text(), _subsets(check)]
+    if check.curve is not None:
+        sections += [Text(), _curve(check)]
+    if check.warnings:
+        sections += [Text(), _warnings(check)]
+    return [*sections, Text()]
+
+
+def _verdict(check: Check) -> Text:
+    mark, style = ("✓ ", "bold green") if check.recoverable else ("✗ ", "bold red")
+    return Text(mark + check.sentence, style=style)
+
+
+def _evidence(check: Check) -> Table:
+    fields = check.to_dict()
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right")
+    for names in (("impressions", "clicks"), ("items", "factors", "cells"), ("queries",)):
+        grid.add_row(count(fields[names[0]]), ", ".join([names[0], *(f"{count(fields[n])} {n}" for n in names[1:])]))
+    for name, words in _SHARES.items():
+        if fields[name] is not None:
+            grid.add_row(share(fields[name]), words)
+    return grid
+
+
+_SHARES = {
+    "rankable_share": "of the queries can be ranked",
+    "comparable_pairs_share": "of the pairs of items within a query can be compared",
+    "impressions_in_largest_share": "of the impressions lie in the largest component",
+}
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="right" if column in _NUMERIC else "left", header_style="dim", overflow="fold")
+    return table
+
+
+_NUMERIC = (
+    "#",
+    "factors",
+    "items",
+    "impressions",
+    "clicks",
+    "components",
+    "rankable",
+    "share",
+    "recoverable",
+    "estimate",
+)
+
+
+def _components(check: Check) -> Table:
+    shown = check.parts[:_COMPONENTS]
+    title = f"Components ({count(check.components)})"
+    table = _table(title, "#", "factors", "items", "impressions", "clicks", "its factors", "example items")
+    for number, part in enumerate(shown, start=1):
+        figures = (part.factors, part.items, part.impressions, part.clicks)
+        words = (listed(part.example_factors, 3), listed(part.example_items, 1))
+        table.add_row(str(number), *(count(figure) for figure in figures), *(Text(word) for word in words))
+    if check.components > len(shown):
+        table.add_row("…", *[""] * 4, f"{count(check.components - len(shown))} more")
+    return table
+
+
+def _isolated(check: Check) -> Table:
+    table = _table(f"Isolated factors ({count(check.isolated_factors)})", "why")
+    for alone in check.isolated[:_ISOLATED]:
+        table.add_row(Text(plain(alone.reason, 200)))
+    if check.isolated_factors > _ISOLATED:
+        table.add_row(Text(f"… {count(check.isolated_factors - _ISOLATED)} more"))
+    table.show_header = False
+    return table
+
+
+def _subsets(check: Check) -> Table:
+    table = _table("Which bias column breaks it", "bias columns", "factors", "components", "rankable", "")
+    for subset in check.subsets or ():
+        mark = Text("✓", style="green") if subset.recoverable else Text("✗", style="red")
+        figures = (count(subset.factors), count(subset.components), share(subset.rankable_share))
+        table.add_row(Text(", ".join(subset.bias)), *figures, mark)
+    return table
+
+
+def _curve(check: Check) -> Table:
+    table = _table("How much log is enough", "share", "impressions", "recoverable", "estimate", "components", "factors")
+    for point in check.curve or ():
+        table.add_row(
+            f"{point.share:.0%}",
+            count(round(point.impressions)),
+            share(point.probability),
+            share(point.estimate),
+            f"{point.components:,.1f}",
+            f"{point.factors:,.1f}",
+        )
+    samples = max((point.samples for point in check.curve or ()), default=0)
+    table.caption = (
+        f"recoverable: share of {samples} random samples whose factors form one component; "
+        "estimate: if items met factors at random; components and factors: means over the samples"
+    )
+    table.caption_justify = "left"
+    return table
+
+
+def _warnings(check: Check) -> Table:
+    table = _table("Health", "code", "what")
+    table.show_header = False
+    for warning in check.warnings:
+        table.add_row(Text(warning.code, style="yellow"), Text(plain(warning.message, 240)))
+    return table
+
+
+def _next(check: Check, call: Invocation) -> Text:
+    mended = [subset for subset in check.subsets or () if subset.recoverable]
+    if not check.recoverable and mended:
+        columns = ",".join(mended[-1].bias)
+        command, why = call.with_option("bias", columns).command("check"), "with this choice the log is recoverable"
+    elif not check.recoverable and check.subsets is None and len(check.log.roles.bias) > 1:
+        command, why = call.command("check", "--explore"), "which bias column breaks it"
+    elif check.recoverable and check.curve is None:
+        command, why = call.command("check", "--curve"), "how much of this log would be enough"
+    else:
+        command, why = call.command("check", "--json"), "all figures, for a program"
+    return Text.assemble(("  Next: ", "bold"), command, (f"   # {why}", "dim"))

@@ -1,0 +1,98 @@
+"""What every verb that reads a log shares: the LOG argument, the column roles, and opening the log."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import click
+
+from elute.cli.progress import Reporter
+from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
+
+_DEFAULTS: dict[str, Any] = {
+    "query": DEFAULT_QUERY,
+    "doc": DEFAULT_DOC,
+    "item": None,
+    "bias": DEFAULT_BIAS,
+    "click": DEFAULT_CLICK,
+    "impressions": None,
+    "session": None,
+    "engine": "duckdb",
+    "exact": False,
+}
+
+_OPTIONS = (
+    click.argument("sources", metavar="LOG...", nargs=-1, required=True),
+    click.option("--query", metavar="COL", default=DEFAULT_QUERY, show_default=True, help="The query's id."),
+    click.option("--doc", metavar="COL", default=DEFAULT_DOC, show_default=True, help="The document's id."),
+    click.option(
+        "--item",
+        metavar="COL[,COL]",
+        help="What relevance belongs to; feature columns too, as in 'feature_*'.  [default: query,doc]",
+    ),
+    click.option(
+        "--bias",
+        metavar="COL[,COL]",
+        default=DEFAULT_BIAS,
+        show_default=True,
+        help="What may decide whether a result is seen.",
+    ),
+    click.option(
+        "--click",
+        metavar="COL",
+        default=DEFAULT_CLICK,
+        show_default=True,
+        help="0/1, true/false, or a count.",
+    ),
+    click.option("--impressions", metavar="COL", help="For logs already aggregated: impressions of each row."),
+    click.option("--session", metavar="COL", help="A result page's id, for one more health check."),
+    click.option("--exact", is_flag=True, help="Tell items apart by value, not by a 64-bit hash. Slower."),
+    click.option(
+        "--engine", type=click.Choice(["duckdb"]), default="duckdb", show_default=True, help="Where to count."
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """How a log was named on the command line, so that a page can print the next command in full."""
+
+    sources: tuple[str, ...]
+    options: dict[str, Any]
+
+    def with_option(self, option: str, value: object) -> Invocation:
+        """The same log with one option changed."""
+        return Invocation(self.sources, {**self.options, option: value})
+
+    def command(self, verb: str, *extra: str) -> str:
+        """A command on the same log with the same columns."""
+        words = ["elute", verb, *self.sources]
+        for option, value in self.options.items():
+            if value is True:
+                words.append(f"--{option}")
+            elif value != _DEFAULTS[option]:
+                words += [f"--{option}", str(value)]
+        return shlex.join([*words, *extra])
+
+
+def reads_log(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options above; it receives the opened log, the invocation and a progress callback."""
+
+    @wraps(command)
+    def wrapped(sources: tuple[str, ...], **given: Any) -> None:
+        from elute.log import read_log
+
+        options = {option: given.pop(option) for option in _DEFAULTS}
+        with (
+            Reporter() as progress,
+            read_log(list(sources) if len(sources) > 1 else sources[0], **options) as log,
+        ):
+            command(log=log, call=Invocation(sources, options), progress=progress, **given)
+
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped

@@ -1,0 +1,1 @@
+"""Simulated users and logs, whose truth is known."""

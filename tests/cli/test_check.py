@@ -1,0 +1,99 @@
+"""`elute check` as its users and their programs see it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import run_elute
+
+CONTRACT = """
+impressions clicks items factors cells queries recoverable components component_sizes rankable_queries rankable_share
+comparable_pairs_share impressions_in_largest_share warnings
+"""
+
+
+@pytest.fixture
+def path(chain: pa.Table, tmp_path: Path) -> Path:
+    pq.write_table(chain, tmp_path / "log.parquet")
+    return tmp_path / "log.parquet"
+
+
+def test_json_keeps_the_contract(path: Path) -> None:
+    outcome = run_elute("check", path, "--json")
+    assert outcome.code == 3
+    assert outcome.out.count("\n") == 1
+    fields = json.loads(outcome.out)
+    assert set(CONTRACT.split()) <= set(fields)
+    assert all(set(warning) == {"code", "message", "count"} for warning in fields["warnings"])
+
+
+def test_recoverable_is_exit_code_0(chain: pa.Table, tmp_path: Path) -> None:
+    pq.write_table(chain.slice(0, 3), tmp_path / "log.parquet")
+    outcome = run_elute("check", tmp_path / "log.parquet")
+    assert outcome.code == 0
+    assert outcome.out.lstrip().startswith("✓ Relevance is recoverable")
+
+
+def test_page_leads_with_the_verdict_and_ends_with_a_command_that_runs(path: Path) -> None:
+    outcome = run_elute("check", path, "--bias", "position,query_id")
+    assert outcome.code == 3
+    lines = [line.strip() for line in outcome.out.splitlines() if line.strip()]
+    assert lines[0].startswith("✗ Relevance is not recoverable")
+    assert lines[-1].startswith("Next: elute check")
+    command = lines[-1].removeprefix("Next: elute ").split("   #")[0].split()
+    again = run_elute(*command)
+    assert again.code == 3
+    assert "Which bias column breaks it" in again.out
+
+
+def test_explore_proposes_the_columns_that_work(tmp_path: Path) -> None:
+    log = pa.table(
+        {
+            "query_id": ["q"] * 4,
+            "doc_id": ["a", "a", "b", "b"],
+            "position": [1, 2, 2, 1],
+            "device": ["x", "x", "y", "y"],
+            "click": [0, 1, 0, 1],
+        }
+    )
+    pq.write_table(log, tmp_path / "log.parquet")
+    outcome = run_elute("check", tmp_path / "log.parquet", "--bias", "device,position", "--explore")
+    assert outcome.code == 3
+    assert outcome.out.rstrip().splitlines()[-1].strip().startswith(f"Next: elute check {tmp_path / 'log.parquet'}   #")
+
+
+def test_text_from_logs_is_shown_as_it_is(tmp_path: Path) -> None:
+    """Markup and control characters in ids neither style the page nor break it."""
+    ids = ["[red]a[/red]", "b\x1b[31m\nc", "[/]"]
+    log = pa.table({"query_id": ids, "doc_id": ids, "position": ids, "click": [0, 1, 0]})
+    pq.write_table(log, tmp_path / "log.parquet")
+    outcome = run_elute("check", tmp_path / "log.parquet")
+    assert outcome.code == 3
+    assert "[red]a[/red]" in outcome.out
+    assert "\x1b" not in outcome.out
+    assert r"b\x1b[31m\nc" in outcome.out
+    assert json.loads(run_elute("check", tmp_path / "log.parquet", "--json").out)["components"] == 3
+
+
+def test_demo_writes_both_logs_and_shows_both_verdicts(tmp_path: Path) -> None:
+    outcome = run_elute("demo", "--out", tmp_path / "here")
+    assert outcome.code == 0
+    assert "✓ Relevance is recoverable" in outcome.out
+    assert "✗ Relevance is not recoverable" in outcome.out
+    assert run_elute("check", tmp_path / "here" / "sound.parquet").code == 0
+    broken = run_elute("check", tmp_path / "here" / "broken.parquet", "--json", "--session", "session_id")
+    assert broken.code == 3
+    fields = broken.json
+    assert fields["component_sizes"] == [6, 4]
+    assert 0 < fields["rankable_queries"] < fields["queries"]
+    assert fields["warnings"] == []
+
+
+def test_same_input_same_output(path: Path) -> None:
+    first, second = (run_elute("check", path, "--explore", "--curve", "--json").out for _ in range(2))
+    assert first == second

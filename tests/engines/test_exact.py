@@ -1,0 +1,91 @@
+"""A shared hash must not silently merge two items."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import elute
+from elute.engines import duckdb as engine
+from elute.engines import sql
+
+
+@pytest.fixture
+def weak_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hash of two bits for items and queries; factors keep the real one."""
+
+    def key(self: engine.DuckDBEngine, what: str, columns: tuple[str, ...]) -> str:
+        if self._exact:
+            return f"elute_{what}_key"
+        strong = f"hash({sql.names(columns)})"
+        return strong if what == "factor" else f"({strong} % 4)::UBIGINT"
+
+    monkeypatch.setattr(engine.DuckDBEngine, "_key", key)
+
+
+ISOLATED = pa.table(
+    {
+        "query_id": [f"q{i}" for i in range(40)],
+        "doc_id": [f"d{i}" for i in range(40)],
+        "position": list(range(40)),
+        "click": [0] * 40,
+    }
+)
+
+
+@pytest.mark.usefixtures("weak_hash")
+def test_exact_resolves_what_a_weak_hash_merges() -> None:
+    wrong = elute.check(elute.read_log(ISOLATED))
+    assert wrong.counts.n_items < 40  # the weak hash does collide, so the rest of the test means something
+    assert wrong.components < 40
+    right = elute.check(elute.read_log(ISOLATED, exact=True))
+    assert (right.components, right.counts.n_items, right.to_dict()["queries"]) == (40, 40, 40)
+    assert right.counts.collision_bound == 0
+    assert np.array_equal(right.log.connect(), np.arange(40))
+
+
+@pytest.mark.usefixtures("weak_hash")
+def test_a_collision_is_noticed_when_names_are_read() -> None:
+    with pytest.raises(elute.EluteError, match=r"share a 64-bit hash.*--exact"):
+        _ = elute.read_log(ISOLATED).counts().items
+
+
+def test_the_bound_is_the_birthday_bound(chain: pa.Table) -> None:
+    assert elute.check(elute.read_log(chain)).to_dict()["collision_bound"] == pytest.approx(4 * 3 / 2**65)
+
+
+def test_the_hash_behaves_as_the_bound_assumes() -> None:
+    """Truncated to 32 bits, hashes of a million look-alike items collide as often as random ones would:
+    n(n − 1) / 2³³ ≈ 116 on average, 4 standard deviations either way."""
+    ids = np.arange(1_000_000)
+    log = pa.table(
+        {"query_id": [f"q{i // 10:07d}" for i in ids], "doc_id": [f"d{i % 1000:09d}{i // 1000}" for i in ids]}
+    )
+    relation = __import__("duckdb").connect().from_arrow(log)
+    hashes = relation.project("hash(query_id, doc_id) AS h").to_arrow_table()["h"].to_numpy()
+    expected = len(ids) * (len(ids) - 1) / 2**33
+    for half in (hashes >> np.uint64(32), hashes & np.uint64(2**32 - 1)):
+        collisions = len(ids) - len(np.unique(half))
+        assert abs(collisions - expected) < 4 * expected**0.5
+
+
+def test_exact_and_hashed_agree(chain: pa.Table) -> None:
+    hashed, exact = (elute.check(elute.read_log(chain, exact=e), explore=True).to_dict() for e in (False, True))
+    for field in set(hashed) - {"collision_bound"}:
+        assert hashed[field] == exact[field], field
+
+
+def test_factors_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The survey compares factors by value: on a collision the engine numbers ids instead of hashing them."""
+    real = engine.pc.count_distinct
+    calls = []
+
+    def collide_once(column: pa.ChunkedArray) -> pa.Scalar:
+        calls.append(column)
+        return pa.scalar(0) if len(calls) == 1 else real(column)
+
+    monkeypatch.setattr(engine.pc, "count_distinct", collide_once)
+    check = elute.check(elute.read_log(ISOLATED))
+    assert check.components == 40
+    assert check.counts.collision_bound == 0

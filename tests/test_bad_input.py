@@ -1,0 +1,130 @@
+"""Bad input: exit code 1, one line that says what and where, no traceback."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import CHAIN, run_elute
+
+HEADER = "query_id,doc_id,position,click\n"
+
+
+def parquet(path: Path, **columns: list[object]) -> Path:
+    pq.write_table(pa.table({**CHAIN, **columns}), path)
+    return path
+
+
+def text(path: Path, content: str) -> Path:
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def noise(path: Path) -> Path:
+    path.write_bytes(random.Random(0).randbytes(4000))
+    return path
+
+
+def truncated(path: Path) -> Path:
+    whole = parquet(path).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    return path
+
+
+def truncated_gzip(path: Path) -> Path:
+    rows = "".join(f"q{i},d{i * 7919 % 1013},{i % 10},0\n" for i in range(5000))
+    path.write_bytes(gzip.compress((HEADER + rows).encode())[:-2000])
+    return path
+
+
+def folder(path: Path) -> Path:
+    path.mkdir()
+    (path / "notes.txt").write_text("nothing here")
+    return path
+
+
+CASES = {
+    "missing file": (lambda d: d / "nowhere.parquet", ["no file", "nowhere.parquet"]),
+    "glob without a match": (lambda d: d / "nowhere-*.csv", ["no file", "nowhere-*.csv"]),
+    "empty file": (lambda d: text(d / "log.csv", ""), ["log.csv", "empty"]),
+    "header only": (lambda d: text(d / "log.csv", HEADER), ["log.csv", "no rows"]),
+    "empty Parquet": (lambda d: parquet(d / "log.parquet", **{k: [] for k in CHAIN}), ["log.parquet", "no rows"]),
+    "text as click": (
+        lambda d: text(d / "log.csv", HEADER + "a,b,1,yes\na,c,2,1\n"),
+        ["'click'", "not a number", "1 row", "'yes'"],
+    ),
+    "negative clicks": (lambda d: parquet(d / "l.parquet", click=[1, 0, -1, -1, 1, 0]), ["negative in 2 rows", "-1"]),
+    "clicks above one": (lambda d: parquet(d / "l.parquet", click=[1, 0, 3, 0, 1, 0]), ["above 1", "3", "impressions"]),
+    "fractional clicks": (lambda d: parquet(d / "l.parquet", click=[1, 0, 0.5, 0, 1, 0]), ["whole number", "0.5"]),
+    "null clicks": (lambda d: parquet(d / "l.parquet", click=[1, 0, None, 0, 1, 0]), ["null", "1 row"]),
+    "truncated Parquet": (lambda d: truncated(d / "log.parquet"), ["cannot read", "log.parquet"]),
+    "garbage as Parquet": (lambda d: noise(d / "log.parquet"), ["cannot read", "log.parquet"]),
+    "garbage as CSV": (lambda d: noise(d / "log.csv"), ["log.csv"]),
+    "garbage as NDJSON": (lambda d: noise(d / "log.ndjson"), ["cannot read", "log.ndjson"]),
+    "truncated gzip": (lambda d: truncated_gzip(d / "log.csv.gz"), ["cannot read", "log.csv.gz"]),
+    "row too short": (lambda d: text(d / "log.csv", HEADER + "a,b,1,0\na,b\n"), ["cannot read", "log.csv", "Line: 3"]),
+    "broken NDJSON": (
+        lambda d: text(d / "log.ndjson", '{"query_id": 1}\n{"query_id":\n'),
+        ["cannot read", "log.ndjson"],
+    ),
+    "every row lacks an id": (
+        lambda d: parquet(d / "log.parquet", doc_id=pa.array([None] * 6, pa.string())),
+        ["no usable row", "'doc_id' is null in 6"],
+    ),
+    "folder without data": (lambda d: folder(d / "logs"), ["logs", "no Parquet, CSV or NDJSON"]),
+    "unknown format": (lambda d: text(d / "log.xlsx", "x"), ["log.xlsx", "unknown format"]),
+    "remote file": (lambda d: "ftp://host/log.parquet", ["ftp://host/log.parquet"]),
+    "database without table": (lambda d: f"duckdb://{text(d / 'x.db', 'x')}", ["names no table"]),
+    "not a database": (lambda d: f"duckdb://{noise(d / 'x.db')}#log", ["cannot read", "x.db"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_line_and_exit_code_1(case: str, tmp_path: Path) -> None:
+    make, expected = CASES[case]
+    outcome = run_elute("check", make(tmp_path), "--json")
+    assert outcome.code == 1
+    assert outcome.out == ""
+    lines = outcome.err.strip().splitlines()
+    assert len(lines) == 1
+    assert "Traceback" not in outcome.err
+    for words in expected:
+        assert words in outcome.err
+
+
+def test_every_problem_in_one_message(tmp_path: Path) -> None:
+    log = parquet(tmp_path / "log.parquet", click=[1, 0, -1, None, 7, 0]).rename(tmp_path / "renamed.parquet")
+    outcome = run_elute("check", log, "--doc", "docid", "--bias", "Position,device")
+    assert outcome.code == 1
+    for words in (
+        "no column 'docid' (closest: doc_id)",
+        "no column 'Position' (closest: position)",
+        "no column 'device'",
+        "is negative in 1 row",
+        "is null",
+        "above 1",
+    ):
+        assert words in outcome.err
+    assert len(outcome.err.strip().splitlines()) == 1
+
+
+def test_counts_that_contradict_each_other(tmp_path: Path) -> None:
+    log = parquet(tmp_path / "log.parquet", click=[1, 0, 0, 5, 1, 0], shown=[3, 1, 2, 4, 1, -2])
+    outcome = run_elute("check", log, "--impressions", "shown")
+    assert outcome.code == 1
+    assert "'click' is above 'shown' in" in outcome.err
+    assert "'shown' is negative in 1 row" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["check", "x.parquet", "--nonsense"], ["check", "x", "--engine", "abacus"], ["frobnicate"]]
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
+    outcome = run_elute(*arguments)
+    assert outcome.code == 2
+    assert "Traceback" not in outcome.err
