@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -78,6 +80,23 @@ def test_text_from_logs_is_shown_as_it_is(tmp_path: Path) -> None:
     assert "\x1b" not in outcome.out
     assert r"b\x1b[31m\nc" in outcome.out
     assert json.loads(run_elute("check", tmp_path / "log.parquet", "--json").out)["components"] == 3
+
+
+def test_values_that_json_has_no_type_for(tmp_path: Path) -> None:
+    log = pa.table(
+        {
+            "query_id": pa.array([b"\xff\x00", b"y"]),
+            "doc_id": pa.array([Decimal("1.5"), Decimal("2.5")]),
+            "position": [float("nan"), 2.0],
+            "day": pa.array([date(2026, 1, 1), date(2026, 1, 2)]),
+            "click": [0, 1],
+        }
+    )
+    pq.write_table(log, tmp_path / "log.parquet")
+    outcome = run_elute("check", tmp_path / "log.parquet", "--bias", "position,day", "--json")
+    factors = {tuple(part["factor"].values()) for part in outcome.json["isolated"]}
+    assert factors == {("nan", "2026-01-01"), (2.0, "2026-01-02")}
+    assert "NaN" not in outcome.out
 
 
 def test_demo_writes_both_logs_and_shows_both_verdicts(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from elute.engines import sql, values
 from elute.engines.sources import Source
 from elute.errors import EluteError
 from elute.kernels.cells import CellCounter
-from elute.kernels.keys import KeyTable
+from elute.kernels.keys import MAX_KEYS, KeyTable
 from elute.kernels.unionfind import link_rows, roots, singletons
 from elute.progress import Progress
 from elute.roles import Roles
@@ -125,7 +125,7 @@ class DuckDBEngine:
         cells = CellCounter(len(factors), survey.usable, total)
         pairs = None
         if roles.query is not None and not roles.items_within_queries:
-            pairs = CellCounter(survey.usable, survey.usable, total)
+            pairs = CellCounter(min(survey.usable, MAX_KEYS), survey.usable, total)
         item_query = []
         for batch in self._batches(roles, survey, progress):
             item, fresh = items.insert(batch.item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
@@ -108,7 +109,7 @@ class Check:
 
     def to_json(self) -> str:
         """`to_dict` as text; values of columns that JSON has no type for are written as strings."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, default=str)
+        return json.dumps(_finite(self.to_dict()), ensure_ascii=False, allow_nan=False, default=str)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON, whole or not at all."""
@@ -143,3 +144,12 @@ def check(
         subsets=explore_subsets(counts, progress) if explore else None,
         curve=sample_curve(counts, seed, progress) if curve else None,
     )
+
+
+def _finite(value: Any) -> Any:
+    """The same value with numbers that JSON cannot write, found in a log's columns, as strings."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.errors import EluteError
 from elute.kernels.jit import jit
 
 Keys = NDArray[np.uint64]
@@ -18,6 +19,9 @@ Codes = NDArray[np.int32]
 
 MAX_LOAD = 0.7
 """Share of slots in use beyond which the table doubles."""
+
+MAX_KEYS = 2**31 - 1
+"""Codes are 32-bit integers."""
 
 MISSING = -1
 
@@ -112,6 +116,8 @@ class KeyTable:
 
     def insert(self, keys: Keys) -> tuple[Codes, NDArray[np.int64]]:
         """Codes of `keys`, and the rows at which new keys first appeared (in the order of their codes)."""
+        if self._used + keys.shape[0] > MAX_KEYS:
+            raise EluteError(f"more than {MAX_KEYS:,} distinct ids: too many for one machine")
         while self._used + keys.shape[0] > self._table.shape[0] // 2 * MAX_LOAD:
             larger = np.zeros(self._table.shape[0] * 2, dtype=np.uint64)
             _refill(self._table, larger)

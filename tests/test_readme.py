@@ -1,0 +1,84 @@
+"""Every command and every line of Python in the README runs as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+COMMANDS = [line.split("#")[0].strip() for block in blocks("sh") for line in block.splitlines()]
+ELUTE = [line for line in COMMANDS if line.startswith("elute ")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `elute demo` has run."""
+    folder = tmp_path_factory.mktemp("readme")
+    subprocess.run([sys.executable, "-c", "from elute.cli import main; main()", "demo"], cwd=folder, check=True)
+    return folder
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = [line.split()[1] for line in COMMANDS if line.startswith("make ")]
+    assert targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("line", ELUTE)
+def test_commands_run(line: str, folder: Path) -> None:
+    command = [sys.executable, "-c", "from elute.cli import main; main()", *shlex.split(line)[1:]]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 3), done.stderr
+    assert done.stderr == "" or done.stderr.startswith("elute: ")
+
+
+def test_the_page_shown_is_the_page_printed(folder: Path) -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", "from elute.cli import main; main()", "check", "demo/broken.parquet"],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "106"},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    shown = [line.rstrip() for line in blocks("text")[0].splitlines() if line.strip()]
+    lines = [line.rstrip()[2:] for line in printed.splitlines() if line.strip()]
+    assert lines[: len(shown)] == shown
+
+
+def test_python_gives_what_its_comments_say(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    scope: dict[str, object] = {}
+    for line in blocks("python")[0].splitlines():
+        code, _, comment = line.partition("#")
+        if comment.strip().startswith(("(", "0.")):
+            assert eval(code, scope) == eval(comment)  # noqa: S307
+        else:
+            exec(code, scope)  # noqa: S102
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/check.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", text):
+        path, _, anchor = target.partition("#")
+        found = (ROOT / page).parent / path if path else ROOT / page
+        assert found.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings}, target
