@@ -10,11 +10,12 @@ FOLDER = Path(".benchmarks")
 
 
 def click_log(rows: int) -> Path:
-    """Result pages of ten: string ids, 499 contexts × 10 positions = 4,990 factors, about 11 items for 100 rows.
+    """Result pages of ten: string ids, 500 contexts × 10 positions = 5,000 factors, about 11 items for 100 rows.
 
-    A query's candidates shift by a few places from page to page, queries and contexts follow power laws.
+    A query's candidates shift by a few places from page to page, queries and contexts follow power laws. The last
+    page is like no other: its ten factors stay alone, so that connectivity is not settled before the last row.
     """
-    path = FOLDER / f"clicks-{rows}.parquet"
+    path = FOLDER / f"pages-{rows}.parquet"
     if path.exists():
         return path
     FOLDER.mkdir(exist_ok=True)
@@ -37,7 +38,8 @@ def click_log(rows: int) -> Path:
                        floor(pow({uniform("page * 16 + 1")}, 3) * {queries})::BIGINT AS query,
                        floor(pow({uniform("page * 16 + 2")}, 4) * 5)::INTEGER AS shift,
                        floor(pow({uniform("page * 16 + 3")}, 5) * 499)::INTEGER AS context
-                FROM range({rows // 10}) pages(page)
+                FROM range({rows // 10 - 1}) pages(page)
+                UNION ALL SELECT -1, {queries}, 0, 499
             ), range(10) slots(slot)
         ) TO '{temporary}' (FORMAT parquet)
         """

@@ -240,7 +240,7 @@ def run(examples: int, shrink: bool = True) -> settings:
 # --- Equality with the reference ---------------------------------------------------------------------------
 
 
-@run(250)
+@run(200)
 @given(logs())
 @example(plain([(1, 1, 1)]))
 @example(plain([(1, 1, 1)], clicks="bool"))
@@ -260,7 +260,7 @@ def test_random_logs(case: Case) -> None:
     assert_agrees(case)
 
 
-@run(60)
+@run(50)
 @given(logs(nulls=True, max_rows=12))
 @example(plain([(None, 1, 1)]))
 @example(plain([(1, None, 1), (1, 1, None)]))
@@ -292,7 +292,7 @@ def test_zero_and_minus_zero_are_one_value() -> None:
 
 
 @pytest.mark.parametrize("shape", ["plain", "item is the doc", "query as bias"])
-@run(8, shrink=False)
+@run(6, shrink=False)
 @given(random=st.randoms(use_true_random=True), rows=st.integers(100, 600), positions=st.integers(20, 80))
 def test_many_components(shape: str, random: Random, rows: int, positions: int) -> None:
     """More components than `component_sizes` lists."""
@@ -309,7 +309,7 @@ def test_logs_of_several_batches(shape: str, random: Random) -> None:
     assert_equal(elute_check(case, table), case.reference())
 
 
-@run(50)
+@run(40)
 @given(logs(shapes=("several bias columns", "doc with several bias columns", "query as bias", "plain")))
 def test_explore(case: Case) -> None:
     """One verdict for each non-empty subset of the bias columns, and the main one unchanged."""
@@ -370,7 +370,7 @@ def test_one_column_may_be_given_by_its_name_alone() -> None:
 # --- Properties that need no reference ---------------------------------------------------------------------
 
 
-@run(30)
+@run(20)
 @given(logs(), st.randoms(use_true_random=False), st.integers(1, 7))
 def test_the_order_of_rows_is_no_matter(case: Case, random: Random, chunk: int) -> None:
     """Shuffled, and cut into record batches of another size."""
@@ -381,7 +381,7 @@ def test_the_order_of_rows_is_no_matter(case: Case, random: Random, chunk: int) 
     assert_equal(elute_check(other, table), elute_check(case))
 
 
-@run(30)
+@run(20)
 @given(logs(), st.data())
 def test_the_names_of_ids_are_no_matter(case: Case, data: st.DataObject) -> None:
     """Every column under its own bijection, into ids that may be of another type."""
@@ -397,7 +397,7 @@ def test_the_names_of_ids_are_no_matter(case: Case, data: st.DataObject) -> None
     assert_equal(elute_check(replace(case, rows=relabelled, types=types)), elute_check(case))
 
 
-@run(30)
+@run(20)
 @given(logs(max_rows=20), st.data())
 def test_more_impressions_never_disconnect(case: Case, data: st.DataObject) -> None:
     """Rows that show items, old or new, under factors the log already has: components only ever join."""
@@ -416,7 +416,7 @@ def test_more_impressions_never_disconnect(case: Case, data: st.DataObject) -> N
     assert after["impressions"] > before["impressions"]
 
 
-@run(30)
+@run(20)
 @given(logs())
 def test_every_row_twice(case: Case) -> None:
     """The structure stays, the impressions and clicks double."""
@@ -425,7 +425,7 @@ def test_every_row_twice(case: Case) -> None:
     assert (after["impressions"], after["clicks"]) == (2 * before["impressions"], 2 * before["clicks"])
 
 
-@run(30)
+@run(20)
 @given(logs(clicks=("bool", "int64")))
 def test_counting_first_is_no_matter(case: Case) -> None:
     """A log of single impressions and the same log with equal rows counted give one verdict."""

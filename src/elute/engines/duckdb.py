@@ -21,13 +21,16 @@ from elute.engines import sql, values
 from elute.engines.sources import Source
 from elute.errors import EluteError
 from elute.kernels.cells import CellCounter
+from elute.kernels.connector import Connector
 from elute.kernels.keys import MAX_KEYS, KeyTable
-from elute.kernels.unionfind import link_rows, roots, singletons
 from elute.progress import Progress
 from elute.roles import Roles
 from elute.survey import Survey
 
 BATCH_ROWS = 1 << 18
+
+ROWS_AN_ITEM = 16
+"""A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""
 
 Keys = NDArray[np.uint64]
 
@@ -62,6 +65,9 @@ class DuckDBEngine:
     def problems(self, roles: Roles) -> list[str]:
         """Values of clicks and impressions that cannot be used, each with its rows and an example."""
         self._source.prepare([column for column in roles.columns if column in self._source.types])
+        plain = values.plainly_right(roles, self._source.types)
+        if plain and self._row(f"SELECT {plain} FROM {self._source.relation}")[0]:
+            return []
         flaws, found = values.flaws(roles, self._source.types)
         if flaws:
             counted = ", ".join(
@@ -107,20 +113,21 @@ class DuckDBEngine:
         )
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
-        """Streaming union–find over the bipartite graph of items and factors; keeps one factor an item."""
-        items, factors = KeyTable(), _coded(survey.keys)
-        parent = singletons(len(factors))
-        first = np.full(1 << 12, -1, np.int32)
+        """Streaming union–find over the bipartite graph of items and factors; keeps one factor an item.
+
+        Stops reading once all factors are one component: no further row can part them.
+        """
+        factors = _coded(survey.keys)
+        connector = Connector(len(factors), survey.usable // ROWS_AN_ITEM)
         for batch in self._batches(roles, survey, progress, structure_only=True):
-            codes, _ = items.insert(batch.item)
-            if len(items) > len(first):
-                first = np.concatenate([first, np.full(max(len(first), len(items)), -1, np.int32)])
-            link_rows(parent, first, codes, factors.find(batch.factor))
-        return roots(parent)
+            connector.add(batch.item, factors.find(batch.factor))
+            if connector.components == 1:
+                break
+        return connector.roots()
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         """One pass over the log; `elute.kernels.cells` says how cells are summed."""
-        items, queries, factors = KeyTable(), KeyTable(), _coded(survey.keys)
+        items, queries, factors = KeyTable(survey.usable // ROWS_AN_ITEM), KeyTable(), _coded(survey.keys)
         total = int(survey.impressions.sum())
         cells = CellCounter(len(factors), survey.usable, total)
         pairs = None
@@ -193,10 +200,11 @@ class DuckDBEngine:
     def _factor_table(self, roles: Roles, nulls: dict[str, int]) -> pa.Table:
         """Factors in rising order with their keys and totals; also kept as a table for exact joins."""
         key = "row_number() OVER ()" if self._exact else f"hash({sql.names(roles.bias)})"
-        shown, clicked = (kind(roles, self._source.types) for kind in (values.impressions, values.clicks))
+        clicked = values.clicks(roles, self._source.types)
+        shown = "count(*)" if roles.impressions is None else f"sum({values.impressions(roles, self._source.types)})"
         self._execute(
             f"CREATE OR REPLACE TEMP TABLE elute_factor AS SELECT {sql.names(roles.bias)}, "
-            f"({key})::UBIGINT AS elute_factor_key, count(*) AS elute_rows, sum({shown})::BIGINT AS elute_shown, "
+            f"({key})::UBIGINT AS elute_factor_key, count(*) AS elute_rows, {shown}::BIGINT AS elute_shown, "
             f"sum({clicked})::BIGINT AS elute_clicked FROM {self._source.relation} "
             f"{sql.conjunction(self._usable(roles, nulls))} GROUP BY {sql.names(roles.bias)}"
         )
@@ -294,7 +302,7 @@ class DuckDBEngine:
 
 def _coded(keys: Keys) -> KeyTable:
     """A table in which a factor's code is its row in the survey."""
-    table = KeyTable()
+    table = KeyTable(len(keys))
     table.insert(keys)
     return table
 

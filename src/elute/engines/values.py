@@ -37,6 +37,16 @@ def number(column: str, kind: str) -> str | None:
     return None
 
 
+def plainly_right(roles: Roles, types: Mapping[str, str]) -> str | None:
+    """SQL that is true where nothing is wrong with single clicks, from the column's least and largest value
+    only; None where it takes a closer look."""
+    kind = types.get(roles.click or "", "")
+    if roles.impressions is not None or not (kind == "BOOLEAN" or kind.endswith(("INT", "INTEGER"))):
+        return None
+    value = number(str(roles.click), kind)
+    return f"count(*) = count({value}) AND min({value}) >= 0 AND max({value}) <= 1"
+
+
 def impressions(roles: Roles, types: Mapping[str, str]) -> str:
     """SQL for the impressions of a row whose values have been checked."""
     if roles.impressions is None:

@@ -25,19 +25,19 @@ MAX_KEYS = 2**31 - 1
 
 MISSING = -1
 
-_BLOCK = 512
-_EMPTY = np.uint64(0)
-_ONE = np.uint64(1)
-_TWO = np.uint64(2)
+BLOCK = 512
+EMPTY = np.uint64(0)
+ONE = np.uint64(1)
+TWO = np.uint64(2)
 
 
 @jit
-def _touch(table: Keys, keys: Keys, begin: int, end: int) -> np.uint64:
+def touch(table: Keys, keys: Keys, begin: int, end: int) -> np.uint64:
     """Read the home slots of a block; the sum is returned only so that the reads are not optimised away."""
     mask = np.uint64(table.shape[0] // 2 - 1)
     total = np.uint64(0)
     for i in range(begin, end):
-        total += table[(keys[i] & mask) * _TWO]
+        total += table[(keys[i] & mask) * TWO]
     return total
 
 
@@ -46,58 +46,75 @@ def _insert(table: Keys, used: int, keys: Keys, codes: Codes, fresh: NDArray[np.
     """Code every key, adding unknown ones; `fresh` receives the rows where a key was first seen."""
     mask = np.uint64(table.shape[0] // 2 - 1)
     known = used
-    for begin in range(0, keys.shape[0], _BLOCK):
-        end = min(begin + _BLOCK, keys.shape[0])
-        _touch(table, keys, begin, end)
+    for begin in range(0, keys.shape[0], BLOCK):
+        end = min(begin + BLOCK, keys.shape[0])
+        touch(table, keys, begin, end)
         for i in range(begin, end):
             key = keys[i]
             slot = key & mask
             while True:
-                code = table[slot * _TWO + _ONE]
-                if code == _EMPTY:
-                    table[slot * _TWO] = key
-                    table[slot * _TWO + _ONE] = np.uint64(used + 1)
+                code = table[slot * TWO + ONE]
+                if code == EMPTY:
+                    table[slot * TWO] = key
+                    table[slot * TWO + ONE] = np.uint64(used + 1)
                     fresh[used - known] = i
                     codes[i] = used
                     used += 1
                     break
-                if table[slot * _TWO] == key:
-                    codes[i] = np.int32(code - _ONE)
+                if table[slot * TWO] == key:
+                    codes[i] = np.int32(code - ONE)
                     break
-                slot = (slot + _ONE) & mask
+                slot = (slot + ONE) & mask
     return used
 
 
 @jit
 def _find(table: Keys, keys: Keys, codes: Codes) -> None:
     mask = np.uint64(table.shape[0] // 2 - 1)
-    for begin in range(0, keys.shape[0], _BLOCK):
-        end = min(begin + _BLOCK, keys.shape[0])
-        _touch(table, keys, begin, end)
+    for begin in range(0, keys.shape[0], BLOCK):
+        end = min(begin + BLOCK, keys.shape[0])
+        touch(table, keys, begin, end)
         for i in range(begin, end):
             slot = keys[i] & mask
             while True:
-                code = table[slot * _TWO + _ONE]
-                if code == _EMPTY:
+                code = table[slot * TWO + ONE]
+                if code == EMPTY:
                     codes[i] = MISSING
                     break
-                if table[slot * _TWO] == keys[i]:
-                    codes[i] = np.int32(code - _ONE)
+                if table[slot * TWO] == keys[i]:
+                    codes[i] = np.int32(code - ONE)
                     break
-                slot = (slot + _ONE) & mask
+                slot = (slot + ONE) & mask
 
 
 @jit
 def _refill(old: Keys, new: Keys) -> None:
     mask = np.uint64(new.shape[0] // 2 - 1)
     for record in range(0, old.shape[0], 2):
-        if old[record + 1] == _EMPTY:
+        if old[record + 1] == EMPTY:
             continue
         slot = old[record] & mask
-        while new[slot * _TWO + _ONE] != _EMPTY:
-            slot = (slot + _ONE) & mask
-        new[slot * _TWO] = old[record]
-        new[slot * _TWO + _ONE] = old[record + 1]
+        while new[slot * TWO + ONE] != EMPTY:
+            slot = (slot + ONE) & mask
+        new[slot * TWO] = old[record]
+        new[slot * TWO + ONE] = old[record + 1]
+
+
+def empty_table(expected: int) -> Keys:
+    """Room for `expected` keys."""
+    slots = 1 << max(int(expected / MAX_LOAD).bit_length(), 12)
+    return np.zeros(2 * slots, dtype=np.uint64)
+
+
+def with_room(table: Keys, used: int, more: int) -> Keys:
+    """The table, or a larger copy, so that `more` keys can be added to the `used` ones."""
+    if used + more > MAX_KEYS:
+        raise EluteError(f"more than {MAX_KEYS:,} distinct ids: too many for one machine")
+    while used + more > table.shape[0] // 2 * MAX_LOAD:
+        larger = np.zeros(table.shape[0] * 2, dtype=np.uint64)
+        _refill(table, larger)
+        table = larger
+    return table
 
 
 class KeyTable:
@@ -107,8 +124,9 @@ class KeyTable:
     zero included, can be a key.
     """
 
-    def __init__(self) -> None:
-        self._table: Keys = np.zeros(2 << 12, dtype=np.uint64)
+    def __init__(self, expected: int = 0) -> None:
+        """`expected`: keys to make room for at once; more may come."""
+        self._table = empty_table(expected)
         self._used = 0
 
     def __len__(self) -> int:
@@ -116,12 +134,7 @@ class KeyTable:
 
     def insert(self, keys: Keys) -> tuple[Codes, NDArray[np.int64]]:
         """Codes of `keys`, and the rows at which new keys first appeared (in the order of their codes)."""
-        if self._used + keys.shape[0] > MAX_KEYS:
-            raise EluteError(f"more than {MAX_KEYS:,} distinct ids: too many for one machine")
-        while self._used + keys.shape[0] > self._table.shape[0] // 2 * MAX_LOAD:
-            larger = np.zeros(self._table.shape[0] * 2, dtype=np.uint64)
-            _refill(self._table, larger)
-            self._table = larger
+        self._table = with_room(self._table, self._used, keys.shape[0])
         codes = np.empty(keys.shape[0], dtype=np.int32)
         fresh = np.empty(keys.shape[0], dtype=np.int64)
         known = self._used

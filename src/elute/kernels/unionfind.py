@@ -29,32 +29,17 @@ def root(parent: Parents, node: int) -> int:
 
 
 @jit
-def link(parent: Parents, a: int, b: int) -> None:
-    """Join the sets of `a` and `b`."""
-    if parent[a] == parent[b]:
-        return
+def link(parent: Parents, a: int, b: int) -> int:
+    """Join the sets of `a` and `b`; 1 if they were two, 0 if they were one already.
+
+    In an inner loop compare `parent[a]` and `parent[b]` first: mostly they are equal, and the call is saved.
+    """
     a = root(parent, a)
     b = root(parent, b)
-    if a < b:
-        parent[b] = a
-    else:
-        parent[a] = b
-
-
-@jit
-def link_rows(parent: Parents, first: NDArray[np.int32], items: NDArray[np.int32], factors: NDArray[np.int32]) -> None:
-    """Join each row's factor with the first factor its item was seen under (-1: not seen yet).
-
-    The factors of one item are joined as a star, not as the complete graph of Algorithm 1: the
-    components are the same, and the work is linear in the rows.
-    """
-    for i in range(items.shape[0]):
-        item = items[i]
-        seen = first[item]
-        if seen < 0:
-            first[item] = factors[i]
-        elif seen != factors[i]:
-            link(parent, seen, factors[i])
+    if a == b:
+        return 0
+    parent[max(a, b)] = min(a, b)
+    return 1
 
 
 @jit
@@ -66,7 +51,9 @@ def link_cells(
         begin = offsets[item]
         first = group[factors[begin]]
         for cell in range(begin + 1, offsets[item + 1]):
-            link(parent, first, group[factors[cell]])
+            other = group[factors[cell]]
+            if parent[first] != parent[other]:
+                link(parent, first, other)
 
 
 @jit

@@ -1,4 +1,4 @@
-"""A shared hash must not silently merge two items."""
+"""The embedded engine: a shared hash must not silently merge two items; connectivity stops when it is settled."""
 
 from __future__ import annotations
 
@@ -89,3 +89,15 @@ def test_factors_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatc
     check = elute.check(elute.read_log(ISOLATED))
     assert check.components == 40
     assert check.counts.collision_bound == 0
+
+
+def test_connect_agrees_with_counts_and_stops_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once all factors are one component the rest of the log is not read."""
+    monkeypatch.setattr(engine, "BATCH_ROWS", 2048)
+    n = 200_000
+    log = pa.table({"query_id": [0] * n, "doc_id": np.arange(n) // 2, "position": np.arange(n) % 2, "click": [0] * n})
+    opened = elute.read_log(log)
+    read: list[int] = []
+    assert opened.connect(lambda stage, done, total: read.append(done)).tolist() == [0, 0]
+    assert max(read) < n // 2
+    assert elute.check(opened).components == 1
