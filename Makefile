@@ -8,6 +8,7 @@ DATA   ?= $(ELUTE_DATA)
 
 demo: $(VENV)/.installed
 	$(BIN)/elute demo
+	@echo "To run these yourself: source $(BIN)/activate"
 
 test: $(VENV)/.installed-dev
 	ELUTE_DATA="$(DATA)" $(BIN)/pytest -n auto
@@ -24,6 +25,7 @@ format: $(VENV)/.installed-dev
 # BENCH_ROWS=100000000 for the size the goals are stated at.
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.check
+	$(BIN)/python -m benchmarks.merge
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

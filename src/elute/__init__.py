@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from elute.errors import EluteError
     from elute.identify.check import Check, check
     from elute.log import ClickLog, read_log
+    from elute.repair.intervention import swap
+    from elute.repair.merging import merge
+    from elute.repair.plan import MergePlan, SwapPlan
 
 __version__ = version("elute")
 
@@ -19,10 +22,26 @@ _HOMES = {
     "ClickLog": "elute.log",
     "Counts": "elute.counts",
     "EluteError": "elute.errors",
+    "MergePlan": "elute.repair.plan",
+    "SwapPlan": "elute.repair.plan",
     "check": "elute.identify.check",
+    "merge": "elute.repair.merging",
     "read_log": "elute.log",
+    "swap": "elute.repair.intervention",
 }
-__all__ = ["Check", "ClickLog", "Counts", "EluteError", "__version__", "check", "read_log"]
+__all__ = [
+    "Check",
+    "ClickLog",
+    "Counts",
+    "EluteError",
+    "MergePlan",
+    "SwapPlan",
+    "__version__",
+    "check",
+    "merge",
+    "read_log",
+    "swap",
+]
 
 
 def __getattr__(name: str) -> Any:

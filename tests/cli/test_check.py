@@ -105,6 +105,8 @@ def test_demo_writes_both_logs_and_shows_both_verdicts(tmp_path: Path) -> None:
     assert "✓ Relevance is recoverable" in outcome.out
     assert "✗ Relevance is not recoverable" in outcome.out
     assert run_elute("check", tmp_path / "here" / "sound.parquet").code == 0
+    mended = run_elute("check", tmp_path / "here" / "broken.parquet", "--plan", tmp_path / "here" / "merge.json")
+    assert mended.code == 0
     broken = run_elute("check", tmp_path / "here" / "broken.parquet", "--json", "--session", "session_id")
     assert broken.code == 3
     fields = broken.json

@@ -9,6 +9,7 @@ import click
 from elute import __version__
 from elute.cli.check import check
 from elute.cli.demo import demo
+from elute.cli.repair import repair
 from elute.errors import EluteError
 
 
@@ -31,10 +32,12 @@ def main() -> None:
     """Separate relevance from bias in click logs; first find out whether that can be done at all.
 
     \b
-    check   Can relevance be recovered from this log, and for which queries?
-    demo    See it on two logs that elute simulates.
+    check     Can relevance be recovered from this log, and for which queries?
+    repair    What is the cheapest thing that makes it recoverable?
+    demo      See it on two logs that elute simulates.
     """
 
 
 main.add_command(check)
+main.add_command(repair)
 main.add_command(demo)

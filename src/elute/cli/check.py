@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elute.cli.options import Invocation, reads_log
+from elute.cli.options import NOT_RECOVERABLE, Invocation, reads_log
 from elute.progress import Progress
 
 if TYPE_CHECKING:
     from elute.log import ClickLog
-
-NOT_RECOVERABLE = 3
 
 _EPILOG = """\b
 Examples:
@@ -27,12 +25,20 @@ Exit code: 0 recoverable, 3 not recoverable, 1 the log cannot be used, 2 wrong u
 
 @click.command(epilog=_EPILOG)
 @reads_log
+@click.option("--plan", type=click.Path(dir_okay=False), help="As if this repair plan had been carried out.")
 @click.option("--explore", is_flag=True, help="Also check every subset of the bias columns.")
 @click.option("--curve", is_flag=True, help="Also check random samples of the log, from 1% to all of it.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the samples drawn by --curve.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def check(
-    log: ClickLog, call: Invocation, progress: Progress, explore: bool, curve: bool, seed: int, as_json: bool
+    log: ClickLog,
+    call: Invocation,
+    progress: Progress,
+    plan: str | None,
+    explore: bool,
+    curve: bool,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Can relevance be recovered from this log, and for which queries?
 
@@ -43,8 +49,10 @@ def check(
 
     from elute.cli import check_page
     from elute.identify.check import check as run
+    from elute.repair.plan import load
 
-    verdict = run(log, explore=explore, curve=curve, seed=seed, progress=progress)
+    links = load(plan) if plan is not None else None
+    verdict = run(log, plan=links, explore=explore, curve=curve, seed=seed, progress=progress)
     if as_json:
         click.echo(verdict.to_json())
     else:

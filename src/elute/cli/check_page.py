@@ -143,12 +143,16 @@ def _warnings(check: Check) -> Table:
 
 def _next(check: Check, call: Invocation) -> Text:
     mended = [subset for subset in check.subsets or () if subset.recoverable]
-    if not check.recoverable and mended:
+    if check.recoverable and check.plan is not None:
+        command, why = call.command("check", "--json"), "all figures, without the plan"
+    elif not check.recoverable and mended:
         columns = ",".join(mended[-1].bias)
         command, why = call.with_option("bias", columns).command("check"), "with this choice the log is recoverable"
     elif not check.recoverable and check.subsets is None and len(check.log.roles.bias) > 1:
         command, why = call.command("check", "--explore"), "which bias column breaks it"
-    elif check.recoverable and check.curve is None:
+    elif not check.recoverable:
+        command, why = call.command("repair", "--method", "merge", "--out", "plan.json"), "the cheapest offline mend"
+    elif check.curve is None:
         command, why = call.command("check", "--curve"), "how much of this log would be enough"
     else:
         command, why = call.command("check", "--json"), "all figures, for a program"

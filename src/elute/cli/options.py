@@ -13,6 +13,9 @@ import click
 from elute.cli.progress import Reporter
 from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 
+NOT_RECOVERABLE = 3
+"""Exit code of a verb that ran and found, or left, the log not recoverable."""
+
 _DEFAULTS: dict[str, Any] = {
     "query": DEFAULT_QUERY,
     "doc": DEFAULT_DOC,

@@ -45,5 +45,8 @@ class Engine(Protocol):
     def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The first few items, in rising order, shown under each of these factors."""
 
+    def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
+        """`columns` and, as `value`, the mean of that column over the rows that agree in them."""
+
     def close(self) -> None:
         """Release what the engine holds."""

@@ -197,6 +197,16 @@ class DuckDBEngine:
             for key, factor in keys.items()
         }
 
+    def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
+        """Text that is no number counts as missing."""
+        number = values.number(value, self._source.types[value])
+        if number is None:
+            raise EluteError(f"column '{value}' holds {self._source.types[value]} values where numbers are expected")
+        return self._arrow(
+            f"SELECT {sql.names(columns)}, avg({number})::DOUBLE AS {sql.name(value)} "
+            f"FROM {self._source.everything} GROUP BY {sql.names(columns)}"
+        )
+
     def _factor_table(self, roles: Roles, nulls: dict[str, int]) -> pa.Table:
         """Factors in rising order with their keys and totals; also kept as a table for exact joins."""
         key = "row_number() OVER ()" if self._exact else f"hash({sql.names(roles.bias)})"

@@ -34,7 +34,10 @@ _DATABASE = "duckdb://"
 
 
 class Source:
-    """A log's table as DuckDB sees it. Owns the connection and the scratch folder."""
+    """A log's table as DuckDB sees it. Owns the connection and the scratch folder.
+
+    `relation` has the columns that play a role (see `prepare`), `everything` has all.
+    """
 
     def __init__(self, source: object, label: str = "the table") -> None:
         self._scratch = Path(tempfile.mkdtemp(prefix="elute-"))
@@ -49,6 +52,7 @@ class Source:
         self._json_files = ""
         self.label = label
         self.relation = self._open(source)
+        self.everything = self.relation
         with self.reading():
             described = self.connection.execute(f"DESCRIBE SELECT * FROM {self.relation}").fetchall()
         self.types: dict[str, str] = {row[0]: row[1] for row in described}
@@ -57,6 +61,13 @@ class Source:
         """Release the connection and delete the scratch folder."""
         self.connection.close()
         self._clean()
+
+    def table(self) -> pa.Table:
+        """The whole source in memory, for tables that are known to be small; closes it."""
+        with self.reading():
+            table = self.connection.sql(f"SELECT * FROM {self.relation}").to_arrow_table()
+        self.close()
+        return table
 
     def prepare(self, columns: Sequence[str]) -> None:
         """Parse a text source, once, keeping these columns."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import elute.files
 from elute.counts import Counts
 from elute.identify import explain, health
-from elute.identify.components import Components, components
+from elute.identify.components import Components, Links, components
 from elute.identify.explore import Subset
 from elute.identify.explore import explore as explore_subsets
 from elute.identify.probability import Point
@@ -36,6 +35,8 @@ class Check:
     isolated_factors: int
     isolated: list[explain.Isolated]
     warnings: list[health.Concern]
+    plan: Links | None
+    """The plan under which the log was checked."""
     subsets: list[Subset] | None
     curve: list[Point] | None
 
@@ -55,7 +56,8 @@ class Check:
         n = self.counts.n_factors
         if self.recoverable:
             factors = "its one factor is" if n == 1 else f"its {n:,} factors form"
-            return f"Relevance is recoverable from this log: {factors} one component."
+            under = f" under this {self.plan.method} plan" if self.plan is not None else ""
+            return f"Relevance is recoverable from this log{under}: {factors} one component."
         rest = ""
         if self.ranking is not None:
             ranked, queries = self.ranking.rankable, self.ranking.queries
@@ -99,6 +101,8 @@ class Check:
                 "session": roles.session,
             },
         }
+        if self.plan is not None:
+            fields["plan"] = self.plan.method
         if self.subsets is not None:
             fields["subsets"] = [
                 {**s._asdict(), "bias": list(s.bias), "recoverable": s.recoverable} for s in self.subsets
@@ -108,8 +112,8 @@ class Check:
         return fields
 
     def to_json(self) -> str:
-        """`to_dict` as text; values of columns that JSON has no type for are written as strings."""
-        return json.dumps(_finite(self.to_dict()), ensure_ascii=False, allow_nan=False, default=str)
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON, whole or not at all."""
@@ -125,11 +129,18 @@ class Check:
 
 
 def check(
-    log: ClickLog, *, explore: bool = False, curve: bool = False, seed: int = 0, progress: Progress = silent
+    log: ClickLog,
+    *,
+    plan: Links | None = None,
+    explore: bool = False,
+    curve: bool = False,
+    seed: int = 0,
+    progress: Progress = silent,
 ) -> Check:
-    """Check a log. `explore`: also for every subset of the bias columns. `curve`: also for samples of it."""
+    """Check a log. `plan`: as if this repair plan had been carried out. `explore`: also for every subset of the
+    bias columns. `curve`: also for samples of the log. Both look at the log without the plan."""
     counts = log.counts(progress)
-    found = components(counts, log.survey.impressions)
+    found = components(counts, log.survey.impressions, plan)
     members = counts.membership
     alone, listed = explain.isolated(log, counts, found)
     return Check(
@@ -141,15 +152,7 @@ def check(
         isolated_factors=alone,
         isolated=listed,
         warnings=health.warnings(log, counts),
+        plan=plan,
         subsets=explore_subsets(counts, progress) if explore else None,
         curve=sample_curve(counts, seed, progress) if curve else None,
     )
-
-
-def _finite(value: Any) -> Any:
-    """The same value with numbers that JSON cannot write, found in a log's columns, as strings."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elute.counts import Counts
-from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.kernels.unionfind import link, link_cells, roots, singletons
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +30,25 @@ class Components:
         return self.of_factor[counts.factor[counts.offsets[:-1]]]
 
 
-def components(counts: Counts, impressions: NDArray[np.int64]) -> Components:
-    """Components of the factors of `counts`; `impressions` is by factor."""
-    return order(connect(counts, np.arange(counts.n_factors, dtype=np.int32)), impressions)
+class Links(Protocol):
+    """Something that links factors beyond what the log does: a repair plan."""
+
+    @property
+    def method(self) -> str:
+        """What it is called."""
+
+    def pairs_of(self, counts: Counts) -> NDArray[np.int64]:
+        """The linked factors, two codes a row."""
+
+
+def components(counts: Counts, impressions: NDArray[np.int64], plan: Links | None = None) -> Components:
+    """Components of the factors of `counts`, with what a plan links; `impressions` is by factor."""
+    root = connect(counts, np.arange(counts.n_factors, dtype=np.int32))
+    if plan is not None:
+        for a, b in plan.pairs_of(counts).tolist():
+            link(root, a, b)
+        root = roots(root)
+    return order(root, impressions)
 
 
 def connect(counts: Counts, group: NDArray[np.int32]) -> NDArray[np.int32]:

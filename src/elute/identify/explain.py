@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.counts import Counts
+from elute.factors import describe, rows
 from elute.identify.components import Components
-from elute.identify.health import describe
 from elute.log import ClickLog
 
 SHOWN = 20
@@ -53,8 +52,8 @@ def parts(log: ClickLog, counts: Counts, found: Components) -> list[Part]:
             items=int(items[part]),
             impressions=int(found.impressions[part]),
             clicks=int(clicks[part]),
-            example_factors=_rows(counts.factors, np.flatnonzero(found.of_factor == part)[:SHOWN]),
-            example_items=samples[rarest[part]].to_pylist() if samples else [],
+            example_factors=rows(counts.factors, np.flatnonzero(found.of_factor == part)[:SHOWN]),
+            example_items=rows(samples[rarest[part]], range(samples[rarest[part]].num_rows)) if samples else [],
         )
         for part in range(shown)
     ]
@@ -69,17 +68,12 @@ def isolated(log: ClickLog, counts: Counts, found: Components) -> tuple[int, lis
     items = np.bincount(counts.factor, minlength=counts.n_factors)
     listed = []
     for factor in alone[:SHOWN]:
-        row = _rows(counts.factors, np.array([factor]))[0]
+        row = rows(counts.factors, [factor])[0]
         n = int(items[factor])
         shown = f"{describe(row)} was only ever shown with {n:,} {'item' if n == 1 else 'items'}"
         reason = f"{shown}, {'not seen' if n == 1 else 'none of them seen'} under any other factor"
         listed.append(Isolated(row, n, int(log.survey.impressions[factor]), reason))
     return len(alone), listed
-
-
-def _rows(table: pa.Table, rows: NDArray[np.int64]) -> list[dict[str, object]]:
-    taken: list[dict[str, object]] = table.take(pa.array(rows)).to_pylist()
-    return taken
 
 
 def _first_of_each(label: NDArray[np.int32], values: NDArray[np.int64], count: int) -> list[int]:

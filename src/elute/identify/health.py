@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elute.counts import Counts
+from elute.factors import describe, is_position
 from elute.log import ClickLog
 
 THIN = 100
 """Impressions below which a factor's click rate says little."""
 
 RISKY_COLLISION = 1e-3
-
-_POSITION = re.compile(r"position|rank|^pos$|ordinal|slot", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -29,11 +26,6 @@ class Concern:
     code: str
     message: str
     count: int
-
-
-def describe(factor: dict[str, object]) -> str:
-    """A factor in words: `position 3, device phone`."""
-    return ", ".join(f"{column} {value}" for column, value in factor.items())
 
 
 def warnings(log: ClickLog, counts: Counts) -> list[Concern]:
@@ -62,9 +54,9 @@ def _nulls(log: ClickLog) -> Iterator[Concern]:
 
 def _positions_from_zero(log: ClickLog) -> Iterator[Concern]:
     for column in log.roles.bias:
-        values = log.survey.factors[column]
-        if not _POSITION.search(column) or not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        if not is_position(log.survey.factors, column):
             continue
+        values = log.survey.factors[column]
         at_zero = values.to_numpy() == 0
         if at_zero.any() and pc.min(values).as_py() == 0:
             count = int(log.survey.impressions[at_zero].sum())

@@ -26,6 +26,8 @@ from elute.progress import Progress, silent
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 SAMPLES = 20
 
+_TABLED = 1024
+
 
 class Point(NamedTuple):
     """What samples of one size gave."""
@@ -105,15 +107,16 @@ def _sample(
     """Draw a sample; returns its components and how many factors it has. An empty sample has none."""
     parent = np.arange(n_factors, dtype=np.int32)
     present = np.zeros(n_factors, dtype=np.bool_)
-    lost = 1.0 - share
+    lost = (1.0 - share) ** np.arange(_TABLED)  # powers are dear, and most cells have few impressions
     for item in range(offsets.shape[0] - 1):
         first = -1
         for cell in range(offsets[item], offsets[item + 1]):
-            if _uniform(seed, cell) >= lost ** np.float64(impressions[cell]):
+            n = np.int64(impressions[cell])
+            if _uniform(seed, cell) >= (lost[n] if n < _TABLED else (1.0 - share) ** n):
                 present[factor[cell]] = True
                 if first < 0:
                     first = factor[cell]
-                else:
+                elif parent[first] != parent[factor[cell]]:
                     link(parent, first, factor[cell])
     found = 0
     for node in range(n_factors):

@@ -63,3 +63,19 @@ def roots(parent: Parents) -> NDArray[np.int32]:
     for node in range(parent.shape[0]):
         out[node] = root(parent, node)
     return out
+
+
+@jit
+def joining(parent: Parents, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Take edges in the given order; true for those that join two trees of `parent`, which is updated.
+
+    With edges in the order of their cost this is Kruskal's algorithm.
+    """
+    joins = np.zeros(left.shape[0], dtype=np.bool_)
+    for edge in range(left.shape[0]):
+        a = root(parent, left[edge])
+        b = root(parent, right[edge])
+        if a != b:
+            parent[max(a, b)] = min(a, b)
+            joins[edge] = True
+    return joins

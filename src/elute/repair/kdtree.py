@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 MIXED = -1
 """Label of a node whose points belong to several groups."""
 
-_LEAF = 64
+_LEAF = 32
 _DEPTH = 128
 _NO_NAME = np.iinfo(np.int64).max
 
@@ -47,7 +47,15 @@ class Tree(NamedTuple):
 
 
 @jit
-def _split(points: Floats, order: Ints, begin: Ints, end: Ints, child: Ints, low: Floats, high: Floats) -> int:
+def _split(
+    points: Floats,
+    order: Ints,
+    begin: Ints,
+    end: Ints,
+    child: Ints,
+    low: Floats,
+    high: Floats,
+) -> int:
     """Halve along the widest side until a node is a leaf; `order` becomes the points in tree order."""
     nodes = 1
     begin[0] = 0
@@ -82,8 +90,8 @@ def _smallest(names: Ints, begin: Ints, end: Ints) -> Ints:
     return out
 
 
-def build(points: Floats, names: Ints) -> tuple[Tree, Ints]:
-    """The tree of at least one point, and the order in which it keeps them."""
+def build(points: Floats, names: Ints) -> Tree:
+    """The tree of at least one point; `names` are the points' names in the order of pairs."""
     n, axes = points.shape
     room = 4 * (n // _LEAF) + 3
     order = np.arange(n, dtype=np.int64)
@@ -92,7 +100,16 @@ def build(points: Floats, names: Ints) -> tuple[Tree, Ints]:
     nodes = _split(points, order, begin, end, child, low, high)
     begin, end, child, low, high = (column[:nodes] for column in (begin, end, child, low, high))
     names = names[order]
-    return Tree(np.ascontiguousarray(points[order].T), names, begin, end, child, low, high, _smallest(names, begin, end)), order
+    return Tree(
+        np.ascontiguousarray(points[order].T),
+        names,
+        begin,
+        end,
+        child,
+        low,
+        high,
+        _smallest(names, begin, end),
+    )
 
 
 @jit
@@ -162,9 +179,9 @@ def _nearest_other(
     while depth > 0:
         depth -= 1
         node = stack[depth]
-        if label[node] == group[i] or not _precedes(
-            distance[depth], name, tree.smallest_name[node], limit, a, b
-        ):
+        if label[node] == group[i]:
+            continue
+        if not _precedes(distance[depth], name, tree.smallest_name[node], limit, a, b):
             continue
         child = tree.child[node]
         if child < 0:
@@ -185,7 +202,16 @@ def _nearest_other(
 
 
 @jit
-def _offer(best: Floats, best_i: Ints, best_j: Ints, names: Ints, group: int, d: float, i: int, j: int) -> None:
+def _offer(
+    best: Floats,
+    best_i: Ints,
+    best_j: Ints,
+    names: Ints,
+    group: int,
+    d: float,
+    i: int,
+    j: int,
+) -> None:
     """Let the link of points i and j compete for the best of a group."""
     a = names[best_i[group]] if best_i[group] >= 0 else _NO_NAME
     b = names[best_j[group]] if best_i[group] >= 0 else _NO_NAME

@@ -20,12 +20,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.kernels.unionfind import roots, singletons
-from elute.repair.forest import joining
+from elute.kernels.unionfind import joining, roots, singletons
 from elute.repair.kdtree import build, cheapest_links
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
 
 def minimum_merges(features: Floats, component: NDArray[np.integer]) -> tuple[Ints, Floats]:
     """The K - 1 pairs of factors (a < b) that join K components at least total cost, and their costs.
@@ -45,7 +45,7 @@ def minimum_merges(features: Floats, component: NDArray[np.integer]) -> tuple[In
     pairs = [np.column_stack((hub[free], order[free]))]
     squares = [np.zeros(int(free.sum()))]
 
-    tree, inside = build(features[name], name)
+    tree = build(features[name], name)
     known = np.zeros(len(name))
     neighbour = np.full(len(name), -1)
     missing = len(codes) - 1 - len(squares[0])

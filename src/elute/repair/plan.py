@@ -1,0 +1,234 @@
+"""Plans: what mends a log, as a small JSON file that says what it was made for."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+import elute.files
+from elute import __version__
+from elute.counts import Counts
+from elute.errors import EluteError
+from elute.factors import key, listed, lookup, rows
+from elute.kernels.merge import add_cells, merge_cells, merged_factors
+
+Pairs = NDArray[np.int64]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a plan comes from."""
+
+    log: str
+    item: list[str]
+    bias: list[str]
+    date: str | None
+    elute: str = __version__
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two factors that are to share one propensity."""
+
+    a: Row
+    b: Row
+    cost: float
+    bound: float | None = None
+    """Proposition 2: how far this pair alone may bend the ratio of estimated to true relevance."""
+    bound_share: float | None = None
+    """The part of the plan's bound that this pair makes."""
+
+
+@dataclass(frozen=True)
+class Swap:
+    """An item, known under one factor, to be shown under another."""
+
+    item: Row
+    source: Row
+    target: Row
+    cost: float
+    impressions_needed: int
+    """Impressions of the item under its new factor that bring the link to the wanted standard error."""
+    impressions_needed_at_source: int
+    """Further impressions under the factor it is known from, where the log has too few."""
+    click_probability: float
+    """Of the item under its new factor, as far as is known."""
+    impressions_planned: int | None = None
+    """Its part of a budget."""
+
+    def to_dict(self) -> Row:
+        fields = asdict(self)
+        return {
+            "item": fields.pop("item"),
+            "from": fields.pop("source"),
+            "to": fields.pop("target"),
+            **fields,
+        }
+
+
+@dataclass(frozen=True)
+class Plan(ABC):
+    """What every plan has."""
+
+    provenance: Provenance
+    components_before: int
+    components_after: int
+    cost: float
+
+    method: ClassVar[str]
+
+    @abstractmethod
+    def pairs_of(self, counts: Counts) -> Pairs:
+        """The factors that the plan links, by the codes of a log's counts; refuses a log it was not made for."""
+
+    @abstractmethod
+    def to_dict(self) -> Row:
+        """The fields of `elute repair --json`, which are those of the file."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the file, whole or not at all."""
+        elute.files.write_text(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n")
+
+    def _head(self) -> Row:
+        return {
+            "method": self.method,
+            "components_before": self.components_before,
+            "components_after": self.components_after,
+            "cost": self.cost,
+        }
+
+    def _codes(self, counts: Counts, factors: list[Row]) -> NDArray[np.int64]:
+        """Factor codes of these rows."""
+        columns = counts.factors.column_names
+        if set(columns) != set(self.provenance.bias):
+            raise EluteError(
+                f"the plan was made for bias {', '.join(self.provenance.bias)}; here it is {', '.join(columns)}"
+            )
+        known = lookup(counts.factors)
+        missing = [row for row in factors if key(row) not in known]
+        if missing:
+            names = listed(list(missing[0]), [list(row.values()) for row in missing])
+            raise EluteError(f"the plan (made for {self.provenance.log}) names factors that this log lacks: {names}")
+        return np.array([known[key(row)] for row in factors], np.int64)
+
+
+@dataclass(frozen=True)
+class MergePlan(Plan):
+    """Pairs of factors that are to share one propensity: a spanning tree over the components."""
+
+    pairs: tuple[Pair, ...] = ()
+    bound: float | None = None
+    """Proposition 4: the largest difference of estimated over true relevance between any two items."""
+
+    method: ClassVar[str] = "merge"
+
+    def pairs_of(self, counts: Counts) -> Pairs:
+        codes = self._codes(counts, [row for pair in self.pairs for row in (pair.a, pair.b)])
+        return codes.reshape(-1, 2)
+
+    def apply(self, counts: Counts) -> Counts:
+        """Counts whose merged factors are one; merging is transitive. A merged factor goes by the name of
+        its first member."""
+        codes = merged_factors(counts.n_factors, self.pairs_of(counts))
+        cells = merge_cells(counts.offsets, counts.factor, counts.impressions, counts.clicks, codes)
+        first = np.unique(codes, return_index=True)[1]
+        return replace(
+            counts,
+            offsets=cells[0],
+            factor=cells[1],
+            impressions=cells[2],
+            clicks=cells[3],
+            factors=counts.factors.take(pa.array(first)),
+        )
+
+    def to_dict(self) -> Row:
+        return {
+            **self._head(),
+            "bound": self.bound,
+            "pairs": [asdict(pair) for pair in self.pairs],
+            "provenance": asdict(self.provenance),
+        }
+
+
+@dataclass(frozen=True)
+class SwapPlan(Plan):
+    """Items to show under other factors: a spanning tree over the components, and more where a budget allows."""
+
+    swaps: tuple[Swap, ...] = ()
+    apart: tuple[Row, ...] = ()
+    """Components that the constraints leave apart: an example factor, and the reason."""
+    precision: tuple[Row, ...] = ()
+    """With a budget: for each factor the predicted standard error before and after."""
+
+    method: ClassVar[str] = "swap"
+
+    def pairs_of(self, counts: Counts) -> Pairs:
+        codes = self._codes(counts, [row for swap in self.swaps for row in (swap.source, swap.target)])
+        return codes.reshape(-1, 2)
+
+    def apply(self, counts: Counts) -> Counts:
+        """Counts as they would be if the swaps had been shown as planned (or as needed, without a budget) and
+        clicked as expected: for predictions, not for estimates."""
+        item = _codes_of(counts.items, [swap.item for swap in self.swaps])
+        factor = self.pairs_of(counts)[:, 1]
+        shown = np.array([swap.impressions_planned or swap.impressions_needed for swap in self.swaps], np.int64)
+        clicked = np.rint(shown * np.array([swap.click_probability for swap in self.swaps])).astype(np.int64)
+        cells = add_cells(
+            (counts.offsets, counts.factor, counts.impressions, counts.clicks), item, factor, shown, clicked
+        )
+        return replace(counts, offsets=cells[0], factor=cells[1], impressions=cells[2], clicks=cells[3])
+
+    def to_dict(self) -> Row:
+        fields = {**self._head(), "swaps": [swap.to_dict() for swap in self.swaps]}
+        if self.apart:
+            fields["apart"] = list(self.apart)
+        if self.precision:
+            fields["precision"] = list(self.precision)
+        return {**fields, "provenance": asdict(self.provenance)}
+
+
+def _codes_of(items: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
+    """Item codes of a few rows among many."""
+    chosen = {column: {row[column] for row in wanted} for column in items.column_names}
+    mask = np.ones(items.num_rows, np.bool_)
+    for column, values in chosen.items():
+        texts = items[column].cast(pa.string())
+        mask &= pc.is_in(texts, pa.array(sorted({str(value) for value in values}), pa.string())).to_numpy()
+    candidates = np.flatnonzero(mask)
+    known = {key(row): int(code) for row, code in zip(rows(items, candidates), candidates, strict=True)}
+    missing = [row for row in wanted if key(row) not in known]
+    if missing:
+        names = listed(list(missing[0]), [list(row.values()) for row in missing])
+        raise EluteError(f"the plan names items that this log lacks: {names}")
+    return np.array([known[key(row)] for row in wanted], np.int64)
+
+
+def load(path: str | Path) -> MergePlan | SwapPlan:
+    """Read a plan from its file."""
+    try:
+        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+        provenance = Provenance(**fields["provenance"])
+        head = (provenance, fields["components_before"], fields["components_after"], fields["cost"])
+        if fields["method"] == "merge":
+            return MergePlan(*head, pairs=tuple(Pair(**pair) for pair in fields["pairs"]), bound=fields["bound"])
+        swaps = tuple(_swap(swap) for swap in fields["swaps"])
+        return SwapPlan(*head, swaps, tuple(fields.get("apart", ())), tuple(fields.get("precision", ())))
+    except FileNotFoundError:
+        raise EluteError(f"no plan '{path}'") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise EluteError(f"{path} is no plan of elute: {error}") from error
+
+
+def _swap(fields: Mapping[str, Any]) -> Swap:
+    rest = {name: value for name, value in fields.items() if name not in ("item", "from", "to")}
+    return Swap(fields["item"], fields["from"], fields["to"], **rest)

@@ -1,0 +1,232 @@
+"""Plans from a log, through a file, back onto a log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elute
+from conftest import run_elute
+from elute.repair import known
+from elute.repair.intervention import Constraints
+from elute.repair.plan import load
+
+rows = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 9), st.sampled_from("xyz")), min_size=1, max_size=30)
+
+
+def log_of(cells: list[tuple[int, int, str]]) -> pa.Table:
+    doc, position, device = zip(*cells, strict=True)
+    n = len(cells)
+    return pa.table(
+        {
+            "query_id": ["q"] * n,
+            "doc_id": [f"{doc}{device}" for doc, device in zip(doc, device, strict=True)],
+            "position": position,
+            "device": device,
+            "click": [i % 2 for i in range(n)],
+        }
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(rows)
+def test_a_merge_plan_always_leaves_one_component(cells: list[tuple[int, int, str]]) -> None:
+    """Before and after a file, by links and by merging cells; chains of merges end in one group."""
+    check = elute.check(elute.read_log(log_of(cells), bias="position,device"))
+    plan = elute.merge(check)
+    assert len(plan.pairs) == check.components - 1
+    assert elute.check(check.log, plan=plan).recoverable
+    merged = plan.apply(check.counts)
+    assert merged.n_factors == check.counts.n_factors - len(plan.pairs)
+    assert int(merged.impressions.sum()) == len(cells)
+    from elute.identify.components import components
+
+    assert len(components(merged, np.zeros(merged.n_factors, np.int64))) == 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(rows)
+def test_a_swap_plan_always_leaves_one_component(cells: list[tuple[int, int, str]]) -> None:
+    check = elute.check(elute.read_log(log_of(cells), bias="position,device"))
+    rng = np.random.default_rng(0)
+    r, o = rng.uniform(0.1, 0.9, check.counts.n_items), rng.uniform(0.1, 0.9, check.counts.n_factors)
+    plan = elute.swap(check, r, o)
+    assert len(plan.swaps) == check.components - 1
+    assert elute.check(check.log, plan=plan).recoverable
+    shown = plan.apply(check.counts)
+    assert shown.n_cells == check.counts.n_cells + len(plan.swaps)
+    from elute.identify.components import components
+
+    assert len(components(shown, np.zeros(shown.n_factors, np.int64))) == 1
+
+
+@pytest.fixture
+def path(chain: pa.Table, tmp_path: Path) -> Path:
+    table = chain.append_column("r", pa.array([0.5, 0.5, 0.4, 0.3, 0.3, 0.2]))
+    pq.write_table(table.append_column("o", pa.array([0.9, 0.8, 0.9, 0.6, 0.5, 0.4])), tmp_path / "log.parquet")
+    return tmp_path / "log.parquet"
+
+
+def test_merge_from_the_command_line(path: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    outcome = run_elute("repair", path, "--method", "merge", "--out", plan, "--date", "2026-01-02", "--json")
+    assert outcome.code == 0
+    fields = outcome.json
+    assert fields == json.loads(plan.read_text())
+    assert (fields["method"], fields["components_before"], fields["components_after"], fields["cost"]) == (
+        "merge",
+        3,
+        1,
+        2,
+    )
+    assert [(p["a"], p["b"], p["cost"]) for p in fields["pairs"]] == [
+        ({"position": 2}, {"position": 3}, 1),
+        ({"position": 4}, {"position": 5}, 1),
+    ]
+    assert fields["provenance"]["date"] == "2026-01-02"
+    assert fields["provenance"]["bias"] == ["position"]
+    after = run_elute("check", path, "--plan", plan, "--json")
+    assert after.code == 0
+    assert (after.json["components"], after.json["plan"]) == (1, "merge")
+
+
+def test_a_bound_where_propensities_are_known(path: Path) -> None:
+    """Positions 2–3 and 4–5: o' is the mean over impressions, so (.8·1 + .6·1)/2 and (.5 + .4)/2."""
+    fields = run_elute("repair", path, "--method", "merge", "--propensity", "o", "--json").json
+    weights = [0.2 / 0.7, 0.1 / 0.45]
+    assert [pair["bound"] for pair in fields["pairs"]] == pytest.approx(weights)
+    assert fields["bound"] == pytest.approx(sum(weights))  # the three components are a path
+    assert sum(pair["bound_share"] for pair in fields["pairs"]) == pytest.approx(1)
+
+
+def test_swap_from_columns_of_the_log(path: Path, tmp_path: Path) -> None:
+    """(q1, a) known at position 1 (o = .9, r = .5) costs least wherever it goes: (1/.9 + 1/o)/.5 - 2."""
+    options = ("--relevance", "r", "--propensity", "o", "--target-se", "0.5", "--out", tmp_path / "plan.json", "--json")
+    outcome = run_elute("repair", path, "--method", "swap", *options)
+    assert outcome.code == 0
+    swaps = outcome.json["swaps"]
+    assert [(s["item"], s["from"], s["to"]) for s in swaps] == [
+        ({"query_id": "q1", "doc_id": "a"}, {"position": 1}, {"position": 3}),
+        ({"query_id": "q1", "doc_id": "a"}, {"position": 1}, {"position": 5}),
+    ]
+    assert [s["cost"] for s in swaps] == pytest.approx([(1 / 0.9 + 1 / o) / 0.5 - 2 for o in (0.6, 0.4)])
+    assert outcome.json["cost"] == pytest.approx(sum(s["cost"] for s in swaps))
+    # one impression at the source is too few for 0.5, so both sides need n = C / se²
+    assert [s["impressions_needed"] for s in swaps] == [int(np.ceil(s["cost"] / 0.25)) for s in swaps]
+    assert run_elute("check", path, "--plan", tmp_path / "plan.json").code == 0
+
+
+def test_a_file_knows_what_a_column_knows(path: Path, tmp_path: Path) -> None:
+    table = pq.read_table(path)
+    csv = tmp_path / "log.csv"
+    table.to_pandas().to_csv(csv, index=False)
+    items = (
+        table.group_by(["query_id", "doc_id"])
+        .aggregate([("r", "mean")])
+        .rename_columns(["query_id", "doc_id", "relevance"])
+    )
+    factors = table.group_by(["position"]).aggregate([("o", "mean")]).rename_columns(["position", "propensity"])
+    pq.write_table(items, tmp_path / "r.parquet")
+    pq.write_table(factors, tmp_path / "o.parquet")
+    for log in (path, csv):
+        check = elute.check(elute.read_log(log))
+        by_file = (
+            known.relevance(check, str(tmp_path / "r.parquet")),
+            known.propensity(check, str(tmp_path / "o.parquet")),
+        )
+        by_column = known.relevance(check, "r"), known.propensity(check, "o")
+        np.testing.assert_allclose(by_file[0], by_column[0])
+        np.testing.assert_allclose(by_file[1], by_column[1])
+        assert by_column[1].tolist() == pytest.approx([0.9, 0.8, 0.6, 0.5, 0.4])
+
+
+def test_unknown_factors_in_a_file_are_listed(path: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"position": [1, 2], "propensity": [1.0, 0.5]}), tmp_path / "o.parquet")
+    outcome = run_elute("repair", path, "--method", "merge", "--propensity", tmp_path / "o.parquet")
+    assert outcome.code == 1
+    assert "no propensity for 3 factors: position 3; position 4; position 5" in outcome.err
+
+
+def test_limits_that_leave_components_apart(path: Path, chain: pa.Table) -> None:
+    options = ("--method", "swap", "--relevance", "r", "--propensity", "o", "--json")
+    outcome = run_elute("repair", path, *options, "--max-position-change", "1", "--only-positions", "1,2")
+    assert outcome.code == 3
+    assert outcome.json["components_after"] == 2
+    assert outcome.json["apart"][0]["factor"] == {"position": 5}
+    assert "within 1 positions" in outcome.json["apart"][0]["reason"]
+    check = elute.check(elute.read_log(chain))
+    r, o = np.full(4, 0.5), np.full(5, 0.5)
+    kept = elute.swap(check, r, o, constraints=Constraints(exclude_items=pa.table({"doc_id": ["a", "b", "d"]})))
+    assert {swap.item["doc_id"] for swap in kept.swaps} == {"c"}
+    assert kept.components_after == 1
+
+
+def test_a_budget_is_spent_and_lowers_the_predicted_errors(tmp_path: Path) -> None:
+    run_elute("demo", "--out", tmp_path)
+    options = ("--method", "swap", "--budget", "3000", "--json")
+    fields = run_elute("repair", tmp_path / "broken.parquet", *options).json
+    assert sum(swap["impressions_planned"] for swap in fields["swaps"]) == 3000
+    largest = [max(row[when] for row in fields["precision"]) for when in ("se_before", "se_after")]
+    assert largest[1] < largest[0]
+    assert len(fields["precision"]) == 10
+
+
+def test_plans_for_other_logs_are_refused(path: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    run_elute("repair", path, "--method", "merge", "--out", plan)
+    other = run_elute("check", path, "--bias", "position,click", "--plan", plan)
+    assert other.code == 1
+    assert "made for bias position; here it is position, click" in other.err
+    pq.write_table(pq.read_table(path).slice(0, 3), tmp_path / "part.parquet")
+    lacking = run_elute("check", tmp_path / "part.parquet", "--plan", plan)
+    assert lacking.code == 1
+    assert "names factors that this log lacks: position 3; position 4; position 5" in lacking.err
+    plan.write_text('{"method": "merge"}')
+    broken = run_elute("check", path, "--plan", plan)
+    assert (broken.code, "is no plan of elute" in broken.err) == (1, True)
+    assert "no plan" in run_elute("check", path, "--plan", tmp_path / "nowhere.json").err
+
+
+def test_plans_survive_their_files(tmp_path: Path, chain: pa.Table) -> None:
+    check = elute.check(elute.read_log(chain))
+    for plan in (elute.merge(check, date="today"), elute.swap(check, np.full(4, 0.5), np.full(5, 0.5))):
+        plan.save(tmp_path / "plan.json")
+        assert load(tmp_path / "plan.json") == plan
+
+
+def test_a_recoverable_log_needs_no_repair(chain: pa.Table, tmp_path: Path) -> None:
+    pq.write_table(chain.slice(0, 3), tmp_path / "log.parquet")
+    outcome = run_elute("repair", tmp_path / "log.parquet", "--method", "merge")
+    assert outcome.code == 0
+    assert "Nothing to connect" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("components", "expected"), [(2, [(3, 4)]), (3, [(3, 4), (6, 7)]), (4, [(2, 3), (5, 6), (7, 8)])]
+)
+def test_the_papers_sets_are_merged_as_in_the_paper(
+    components: int, expected: list[tuple[int, int]], data: Path
+) -> None:
+    folder = data / "identifiability" / "dataset_fully_simulation" / f"K={components}" / "train"
+    fields = run_elute("repair", folder, "--item", "doc_id", "--method", "merge", "--json").json
+    assert [(pair["a"]["position"], pair["b"]["position"]) for pair in fields["pairs"]] == expected
+    assert fields["cost"] == len(expected)
+
+
+def test_swap_fits_first_where_nothing_is_given(tmp_path: Path) -> None:
+    """By default relevance and propensities come from the position-based model under the cheapest merge."""
+    run_elute("demo", "--out", tmp_path)
+    check = elute.check(elute.read_log(tmp_path / "broken.parquet"))
+    by_default = elute.swap(check)
+    from elute.estimate.pbm import PBM
+
+    fit = PBM().fit(check.counts, elute.merge(check))
+    assert by_default == elute.swap(check, fit.relevance_values_, fit.propensity_)
+    assert elute.check(check.log, plan=by_default).recoverable
