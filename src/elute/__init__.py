@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from elute.counts import Counts
     from elute.errors import EluteError
+    from elute.estimate.ctr import CTR
+    from elute.estimate.dla import DLA
+    from elute.estimate.em import RegressionEM
+    from elute.estimate.naive import Naive
+    from elute.estimate.pbm import PBM
+    from elute.estimate.two_tower import TwoTower
     from elute.identify.check import Check, check
     from elute.log import ClickLog, read_log
     from elute.repair.intervention import swap
@@ -18,24 +24,36 @@ if TYPE_CHECKING:
 __version__ = version("elute")
 
 _HOMES = {
+    "CTR": "elute.estimate.ctr",
     "Check": "elute.identify.check",
     "ClickLog": "elute.log",
     "Counts": "elute.counts",
+    "DLA": "elute.estimate.dla",
     "EluteError": "elute.errors",
     "MergePlan": "elute.repair.plan",
+    "Naive": "elute.estimate.naive",
+    "PBM": "elute.estimate.pbm",
+    "RegressionEM": "elute.estimate.em",
     "SwapPlan": "elute.repair.plan",
+    "TwoTower": "elute.estimate.two_tower",
     "check": "elute.identify.check",
     "merge": "elute.repair.merging",
     "read_log": "elute.log",
     "swap": "elute.repair.intervention",
 }
 __all__ = [
+    "CTR",
+    "DLA",
+    "PBM",
     "Check",
     "ClickLog",
     "Counts",
     "EluteError",
     "MergePlan",
+    "Naive",
+    "RegressionEM",
     "SwapPlan",
+    "TwoTower",
     "__version__",
     "check",
     "merge",

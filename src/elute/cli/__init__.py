@@ -9,6 +9,7 @@ import click
 from elute import __version__
 from elute.cli.check import check
 from elute.cli.demo import demo
+from elute.cli.fit import fit
 from elute.cli.repair import repair
 from elute.errors import EluteError
 
@@ -34,10 +35,12 @@ def main() -> None:
     \b
     check     Can relevance be recovered from this log, and for which queries?
     repair    What is the cheapest thing that makes it recoverable?
+    fit       Propensities and relevance, with standard errors.
     demo      See it on two logs that elute simulates.
     """
 
 
 main.add_command(check)
 main.add_command(repair)
+main.add_command(fit)
 main.add_command(demo)

@@ -17,13 +17,14 @@ from elute.kernels.unionfind import Parents, link, roots, singletons
 
 
 @jit
-def _connect(table: Keys, parent: Parents, keys: Keys, factors: NDArray[np.int32]) -> tuple[int, int]:
-    """How many items were new, and how many sets of factors were joined."""
+def _connect(table: Keys, parent: Parents, keys: Keys, factors: NDArray[np.int32]) -> tuple[int, int, np.uint64]:
+    """How many items were new, how many sets of factors were joined, and what `touch` asks to hand on."""
+    ahead = np.uint64(0)
     mask = np.uint64(table.shape[0] // 2 - 1)
     fresh = joined = 0
     for begin in range(0, keys.shape[0], BLOCK):
         end = min(begin + BLOCK, keys.shape[0])
-        touch(table, keys, begin, end)
+        ahead += touch(table, keys, begin, end)
         for i in range(begin, end):
             factor = factors[i]
             slot = keys[i] & mask
@@ -40,7 +41,7 @@ def _connect(table: Keys, parent: Parents, keys: Keys, factors: NDArray[np.int32
                         joined += link(parent, seen, factor)
                     break
                 slot = (slot + ONE) & mask
-    return fresh, joined
+    return fresh, joined, ahead
 
 
 class Connector:
@@ -55,7 +56,7 @@ class Connector:
     def add(self, items: Keys, factors: NDArray[np.int32]) -> None:
         """Rows: a key for the item, a code for the factor."""
         self._table = with_room(self._table, self._items, len(items))
-        fresh, joined = _connect(self._table, self._parent, items, factors)
+        fresh, joined, _ = _connect(self._table, self._parent, items, factors)
         self._items += fresh
         self.components -= joined
 

@@ -33,7 +33,8 @@ TWO = np.uint64(2)
 
 @jit
 def touch(table: Keys, keys: Keys, begin: int, end: int) -> np.uint64:
-    """Read the home slots of a block; the sum is returned only so that the reads are not optimised away."""
+    """Read the home slots of a block. Callers must hand the sum on to theirs: a result that nobody uses is
+    optimised away, and the reads with it."""
     mask = np.uint64(table.shape[0] // 2 - 1)
     total = np.uint64(0)
     for i in range(begin, end):
@@ -42,13 +43,14 @@ def touch(table: Keys, keys: Keys, begin: int, end: int) -> np.uint64:
 
 
 @jit
-def _insert(table: Keys, used: int, keys: Keys, codes: Codes, fresh: NDArray[np.int64]) -> int:
+def _insert(table: Keys, used: int, keys: Keys, codes: Codes, fresh: NDArray[np.int64]) -> tuple[int, np.uint64]:
     """Code every key, adding unknown ones; `fresh` receives the rows where a key was first seen."""
+    ahead = np.uint64(0)
     mask = np.uint64(table.shape[0] // 2 - 1)
     known = used
     for begin in range(0, keys.shape[0], BLOCK):
         end = min(begin + BLOCK, keys.shape[0])
-        touch(table, keys, begin, end)
+        ahead += touch(table, keys, begin, end)
         for i in range(begin, end):
             key = keys[i]
             slot = key & mask
@@ -65,15 +67,16 @@ def _insert(table: Keys, used: int, keys: Keys, codes: Codes, fresh: NDArray[np.
                     codes[i] = np.int32(code - ONE)
                     break
                 slot = (slot + ONE) & mask
-    return used
+    return used, ahead
 
 
 @jit
-def _find(table: Keys, keys: Keys, codes: Codes) -> None:
+def _find(table: Keys, keys: Keys, codes: Codes) -> np.uint64:
+    ahead = np.uint64(0)
     mask = np.uint64(table.shape[0] // 2 - 1)
     for begin in range(0, keys.shape[0], BLOCK):
         end = min(begin + BLOCK, keys.shape[0])
-        touch(table, keys, begin, end)
+        ahead += touch(table, keys, begin, end)
         for i in range(begin, end):
             slot = keys[i] & mask
             while True:
@@ -85,6 +88,7 @@ def _find(table: Keys, keys: Keys, codes: Codes) -> None:
                     codes[i] = np.int32(code - ONE)
                     break
                 slot = (slot + ONE) & mask
+    return ahead
 
 
 @jit
@@ -138,7 +142,7 @@ class KeyTable:
         codes = np.empty(keys.shape[0], dtype=np.int32)
         fresh = np.empty(keys.shape[0], dtype=np.int64)
         known = self._used
-        self._used = _insert(self._table, known, keys, codes, fresh)
+        self._used, _ = _insert(self._table, known, keys, codes, fresh)
         return codes, fresh[: self._used - known]
 
     def find(self, keys: Keys) -> Codes:

@@ -15,9 +15,10 @@ from elute.estimate.pbm import PBM
 from elute.factors import is_position, rows
 from elute.identify.check import Check
 from elute.progress import Progress, silent
+from elute.provenance import provenance
 from elute.repair.allowed import Allowed, Cells
 from elute.repair.budget import Objective, Spending, spend
-from elute.repair.merging import merge, provenance
+from elute.repair.merging import merge
 from elute.repair.plan import MergePlan, Swap, SwapPlan
 from elute.repair.swap import SpanningSwaps, Swaps, impressions_needed, minimum_swaps
 
@@ -69,7 +70,7 @@ def swap(
     if budget is not None:
         spending = spend(cells, found.swaps, budget, allowed, objective)
     return SwapPlan(
-        provenance=provenance(check, date),
+        provenance=provenance(check.log, date),
         components_before=check.components,
         components_after=check.components - len(found.swaps.item),
         cost=float(found.swaps.cost.sum()),

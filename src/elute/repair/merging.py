@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from elute.factors import rows
 from elute.identify.check import Check
 from elute.kernels.merge import merged_factors
+from elute.provenance import provenance
 from elute.repair.bounds import merge_bound
 from elute.repair.features import bias_features
-from elute.repair.plan import MergePlan, Pair, Provenance
+from elute.repair.plan import MergePlan, Pair
 from elute.repair.spanning import minimum_merges
 
 
@@ -41,19 +42,13 @@ def merge(
         bound, each, shares = bounds.diameter, bounds.weights.tolist(), bounds.shares.tolist()
     left, right = rows(counts.factors, pairs[:, 0]), rows(counts.factors, pairs[:, 1])
     return MergePlan(
-        provenance=provenance(check, date),
+        provenance=provenance(check.log, date),
         components_before=len(found),
         components_after=1,
         cost=float(costs.sum()),
         pairs=tuple(Pair(*fields) for fields in zip(left, right, costs.tolist(), each, shares, strict=True)),
         bound=bound,
     )
-
-
-def provenance(check: Check, date: str | None) -> Provenance:
-    """What a plan remembers of the log it was made for."""
-    roles = check.log.roles
-    return Provenance(check.log.engine.label, list(roles.item), list(roles.bias), date)
 
 
 def _shared(

@@ -15,25 +15,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import elute.files
-from elute import __version__
 from elute.counts import Counts
 from elute.errors import EluteError
 from elute.factors import key, listed, lookup, rows
 from elute.kernels.merge import add_cells, merge_cells, merged_factors
+from elute.provenance import Provenance
 
 Pairs = NDArray[np.int64]
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where a plan comes from."""
-
-    log: str
-    item: list[str]
-    bias: list[str]
-    date: str | None
-    elute: str = __version__
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,74 @@
+"""The page `elute fit` prints: how the fit ended, and the propensities with their error bars."""
+
+from __future__ import annotations
+
+import math
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from elute.cli.text import count, plain
+from elute.estimate.base import Estimator
+from elute.factors import describe, rows
+
+_SHOWN = 40
+_WIDTH = 32
+
+
+def show(console: Console, name: str, fit: Estimator, out: str | None) -> None:
+    """Print the page."""
+    components = int(fit.component_.max()) + 1
+    console.print(Padding(_sentence(name, fit, components), (1, 2)))
+    console.print(Padding(_curve(fit, components), (0, 2, 1, 2)))
+    if out is not None:
+        console.print(f"  Written to {out}: propensities.parquet, relevance.parquet, fit.json", soft_wrap=True)
+
+
+def _sentence(name: str, fit: Estimator, components: int) -> Text:
+    n = fit.iterations_
+    ended = "converged" if fit.converged_ else "NOT converged"
+    how = f"{name}: {ended} after {count(n)} iteration{'' if n == 1 else 's'}"
+    text = Text(f"{how} ({fit.seconds_:.2f} s), log-likelihood {fit.log_likelihood_:,.1f}.", style="bold")
+    if fit.reason_:
+        text.append(f"\n{plain(fit.reason_, 400)}", style="red")
+    if components > 1:
+        text.append(
+            f"\n{count(components)} components, each at its own scale: do not compare across them.", style="red"
+        )
+    return text
+
+
+def _curve(fit: Estimator, components: int) -> Table:
+    """A bar for each factor, up to its propensity; ├ and ┤ mark plus and minus two standard errors."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("factor")
+    if components > 1:
+        table.add_column("component", justify="right")
+    table.add_column("propensity")
+    table.add_column("", justify="right")
+    table.add_column("± 2 se of log", justify="right")
+    factors = fit.propensities_.drop_columns(["component", "propensity", "log_se"])
+    errors = fit.propensity_log_se_
+    for code, factor in enumerate(rows(factors, range(min(len(errors), _SHOWN)))):
+        value, error = float(fit.propensity_[code]), float(errors[code])
+        part = (str(int(fit.component_[code])),) if components > 1 else ()
+        shown = "–" if math.isnan(value) else f"{value:.3f}"
+        spread = "–" if math.isnan(error) else ("reference" if error == 0 else f"{2 * error:.3f}")
+        table.add_row(Text(plain(describe(factor))), *part, _bar(value, error), shown, spread)
+    if len(errors) > _SHOWN:
+        table.add_row(f"… {count(len(errors) - _SHOWN)} more in propensities.parquet")
+    return table
+
+
+def _bar(value: float, error: float) -> str:
+    if math.isnan(value):
+        return ""
+    cells = ["█" if i < round(value * _WIDTH) else " " for i in range(_WIDTH)]
+    if error > 0:
+        for sign, mark in ((-2, "├"), (2, "┤")):
+            at = round(value * math.exp(sign * error) * _WIDTH)
+            if 0 <= at < _WIDTH:
+                cells[at] = mark
+    return "".join(cells)

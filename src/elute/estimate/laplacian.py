@@ -1,0 +1,124 @@
+"""The profiled information matrix as an operator: L = diag(Wᵀ1) - Wᵀ diag(W1)⁻¹ W, never formed.
+
+W holds a weight for every cell. Items own consecutive cells, so one pass computes L·v: with m_x the
+weighted mean of v over item x, (L·v)_t = Σ_x w_xt·(v_t - m_x). That is 3 to 4 ms a million cells, for any
+number of factors. The cells of an item are visited twice while they are in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.kernels.jit import jit
+
+Floats = NDArray[np.float64]
+Offsets = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+_DELAY = 5
+"""Conjugate-gradient steps over which a gain is measured before the rest is taken to be smaller."""
+
+
+@jit
+def multiply(offsets: Offsets, factor: Codes, weight: Floats, v: Floats) -> Floats:
+    """L·v."""
+    out = np.zeros_like(v)
+    for item in range(offsets.shape[0] - 1):
+        begin, end = offsets[item], offsets[item + 1]
+        total = 0.0
+        mean = 0.0
+        for cell in range(begin, end):
+            total += weight[cell]
+            mean += weight[cell] * v[factor[cell]]
+        if total == 0.0:
+            continue
+        mean /= total
+        for cell in range(begin, end):
+            t = factor[cell]
+            out[t] += weight[cell] * (v[t] - mean)
+    return out
+
+
+@jit
+def diagonal(offsets: Offsets, factor: Codes, weight: Floats, n_factors: int) -> Floats:
+    """The diagonal of L; each item's part as w·(the others' weights)/(all weights), which does not cancel."""
+    out = np.zeros(n_factors)
+    for item in range(offsets.shape[0] - 1):
+        begin, end = offsets[item], offsets[item + 1]
+        total = weight[begin:end].sum()
+        if total == 0.0:
+            continue
+        for cell in range(begin, end):
+            out[factor[cell]] += weight[cell] * ((total - weight[cell]) / total)
+    return out
+
+
+@jit
+def grounded(offsets: Offsets, factor: Codes, weight: Floats, row: Codes, size: int) -> Floats:
+    """L as a dense matrix without the factors whose `row` is -1; its inverse holds resistances to those."""
+    out = np.zeros((size, size))
+    for item in range(offsets.shape[0] - 1):
+        begin, end = offsets[item], offsets[item + 1]
+        total = weight[begin:end].sum()
+        if total == 0.0:
+            continue
+        for a in range(begin, end):
+            i = row[factor[a]]
+            if i < 0:
+                continue
+            out[i, i] += weight[a]
+            for b in range(begin, end):
+                j = row[factor[b]]
+                if j >= 0:
+                    out[i, j] -= weight[a] * (weight[b] / total)
+    return out
+
+
+class Solve(NamedTuple):
+    """A solution of L·x = b, its energy bᵀx, and whether the steps sufficed."""
+
+    x: Floats
+    energy: float
+    steps: int
+    converged: bool
+
+
+def conjugate_gradients(
+    product: Callable[[Floats], Floats], b: Floats, scale: Floats, share: float, max_steps: int
+) -> Solve:
+    """Solve L·x = b with the diagonal `scale` as preconditioner (1 where it is 0), to a given share of energy.
+
+    The error is measured where it matters: b being a gradient, the energy bᵀL⁺b is the squared distance to
+    the optimum in standard errors. Each step adds a known gain to it (Hestenes and Stiefel), and a residual
+    norm would overlook the weakly tied directions. Stops when the last steps' gains are within `share`.
+    """
+    inverse = 1.0 / np.where(scale > 0, scale, 1.0)
+    x = np.zeros_like(b)
+    residual = b.copy()
+    z = inverse * residual
+    direction = z.copy()
+    along = float(residual @ z)
+    floor = along * np.finfo(np.float64).eps ** 2
+    gains: list[float] = []
+    energy = 0.0
+    for step in range(1, max_steps + 1):
+        image = product(direction)
+        curvature = float(direction @ image)
+        if along <= floor or curvature <= 0.0:
+            return Solve(x, energy, step - 1, True)
+        length = along / curvature
+        x += length * direction
+        residual -= length * image
+        gains.append(length * along)
+        energy += gains[-1]
+        if step > _DELAY and sum(gains[-_DELAY:]) <= share * energy:
+            return Solve(x, energy, step, True)
+        z = inverse * residual
+        following = float(residual @ z)
+        direction = z + (following / along) * direction
+        along = following
+    return Solve(x, energy, max_steps, False)

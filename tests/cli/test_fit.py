@@ -1,0 +1,91 @@
+"""`elute fit` keeps its contract: files, fields, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import run_elute
+from elute.cli.fit import MODELS
+from elute.estimate import models
+from elute.simulate.toy import PROPENSITIES
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fit")
+    assert run_elute("demo", "--out", folder).code == 0
+    return folder
+
+
+def test_the_command_line_knows_every_model() -> None:
+    assert tuple(models.MODELS) == MODELS
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_files_and_fields(model: str, folder: Path, tmp_path: Path) -> None:
+    outcome = run_elute(
+        "fit", folder / "sound.parquet", "--model", model, "--max-iter", 300, "--out", tmp_path, "--json"
+    )
+    assert outcome.code == 0
+    fields = outcome.json
+    assert {"model", "iterations", "converged", "log_likelihood", "seconds"} <= set(fields)
+    assert fields["model"] == model
+    assert fields["converged"] or fields["reason"]
+    propensities, relevance = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("propensities", "relevance"))
+    assert propensities.column_names == ["position", "component", "propensity", "log_se"]
+    assert relevance.column_names == [
+        "query_id", "doc_id", "component", "relevance", "log_se", "impressions", "clicks"
+    ]  # fmt: skip
+    assert (propensities.num_rows, relevance.num_rows) == (10, 1044)
+    assert propensities["propensity"].to_numpy().max() == 1
+    saved = json.loads((tmp_path / "fit.json").read_text())
+    assert {**fields, "seconds": 0} == {
+        key: value for key, value in {**saved, "seconds": 0}.items() if key != "provenance"
+    }
+    assert saved["provenance"]["bias"] == ["position"]
+
+
+def test_the_truth_is_within_the_error_bars(folder: Path, tmp_path: Path) -> None:
+    """Nine independent log ratios; all within 4 standard errors, and not all within half of one."""
+    run_elute("fit", folder / "sound.parquet", "--out", tmp_path)
+    table = pq.read_table(tmp_path / "propensities.parquet")
+    truth = np.array(PROPENSITIES) / PROPENSITIES[0]
+    off = np.log(table["propensity"].to_numpy()[1:] / truth[1:]) / table["log_se"].to_numpy()[1:]
+    assert np.abs(off).max() < 4
+    assert np.abs(off).max() > 0.5
+
+
+def test_a_log_that_is_not_recoverable_is_refused_with_the_next_command(folder: Path, tmp_path: Path) -> None:
+    log = folder / "broken.parquet"
+    refused = run_elute("fit", log, "--out", tmp_path / "fit", "--json")
+    assert refused.code == 3
+    assert not (tmp_path / "fit").exists()
+    command = refused.err.split("Mend the log first: elute ")[1].split()
+    assert run_elute(*command, cwd=tmp_path).code == 0
+    mended = run_elute("fit", log, "--plan", tmp_path / "plan.json", "--out", tmp_path / "fit", "--json")
+    assert (mended.code, mended.json["components"]) == (0, 1)
+    propensity = pq.read_table(tmp_path / "fit" / "propensities.parquet")["propensity"].to_pylist()
+    assert propensity[3] == propensity[4]  # positions 4 and 5 share one
+
+
+def test_going_on_unidentified_is_marked(folder: Path, tmp_path: Path) -> None:
+    outcome = run_elute("fit", folder / "broken.parquet", "--allow-unidentified", "--out", tmp_path)
+    assert outcome.code == 0
+    assert "2 components, each at its own scale" in outcome.out
+    table = pq.read_table(tmp_path / "propensities.parquet").to_pylist()
+    largest = {row["component"]: 0.0 for row in table}
+    for row in table:
+        largest[row["component"]] = max(largest[row["component"]], row["propensity"])
+    assert largest == {0: 1.0, 1: 1.0}
+
+
+def test_a_swap_plan_is_no_merge_plan(folder: Path, tmp_path: Path) -> None:
+    run_elute("repair", folder / "broken.parquet", "--method", "swap", "--out", tmp_path / "swap.json")
+    outcome = run_elute("fit", folder / "broken.parquet", "--plan", tmp_path / "swap.json")
+    assert outcome.code == 1
+    assert "is a swap plan" in outcome.err

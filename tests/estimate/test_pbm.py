@@ -1,0 +1,168 @@
+"""The exact fit: against general optimisers and linear programmes, and where there is no maximum."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from worlds import Merge, counts_of, draw
+
+from elute.errors import EluteError
+from elute.estimate.boundary import parts
+from elute.estimate.pbm import PBM
+from elute.estimate.problem import pose
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from reference.plain_pbm import comparable, highest_likelihood, log_likelihood
+
+CASES = [(seed, mean) for seed in range(6) for mean in (0, 2, 30)]
+
+
+@pytest.mark.parametrize(("seed", "mean"), CASES)
+def test_scipy_finds_no_higher_likelihood(seed, mean):
+    """Sparse ones too, where cells clicked every time press against p = 1, or there is no maximum, only a supremum."""
+    table, _, _ = draw(seed, 12, 4, 0.5, mean)
+    model = PBM().fit(counts_of(table))
+    best = max(highest_likelihood(table, start) for start in range(3))
+    assert model.log_likelihood_ >= best - 1e-5
+    assert model.log_likelihood_ <= best + 1e-3
+    if model.converged_:
+        assert log_likelihood(table, model.relevance_values_, model.propensity_) == pytest.approx(
+            model.log_likelihood_, abs=1e-6
+        )
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_parts_are_what_linear_programmes_say(data):
+    items, factors = data.draw(st.integers(1, 5)), data.draw(st.integers(2, 4))
+    cells = [(x, t) for x in range(items) for t in range(factors)]
+    clicks = data.draw(st.lists(st.sampled_from([-1, 0, 0, 1, 2]), min_size=len(cells), max_size=len(cells)))
+    table = [(*cell, 2, c) for cell, c in zip(cells, clicks, strict=True) if c >= 0]
+    assume({x for x, *_ in table} == set(range(items)))
+    assume({t for _, t, _, c in table if c > 0} == set(range(factors)))
+    clicked_items = {x for x, _, _, c in table if c > 0}
+    of_factor, of_item = parts(pose(counts_of(table), None).cells, factors)
+    assert {x for x in range(items) if of_item[x] >= 0} == clicked_items
+    informed = [row for row in table if row[0] in clicked_items]
+    for s in range(factors):
+        for t in range(s):
+            assert (of_factor[s] == of_factor[t]) == comparable(informed, s, t)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_newton_needs_few_steps(seed):
+    assert PBM().fit(counts_of(draw(seed, 60, 10, 0.5, 200)[0])).iterations_ <= 5
+    assert PBM().fit(counts_of(draw(seed, 300, 10, 0.5, 1)[0])).iterations_ <= 25
+
+
+def test_weakly_connected_groups_converge():
+    """Ten groups of factors, each joined to the next by one item."""
+    table = []
+    rng = np.random.default_rng(0)
+    o = rng.uniform(0.2, 1, 100)
+    for item in range(1_000):
+        group = item % 10
+        factors = rng.choice(10, 4, replace=False) + 10 * group
+        if item < 9:
+            factors[0] = 10 * group + 15
+        r = 0.9 if item < 9 else rng.uniform(0.1, 0.9)
+        table += [(item, int(t), 40, int(rng.binomial(40, r * o[t]))) for t in sorted(set(factors))]
+    model = PBM().fit(counts_of(table))
+    assert model.converged_
+    assert model.iterations_ <= 20
+    far = np.abs(np.log(model.propensity_ / o) - np.log(model.propensity_ / o)[model.propensity_.argmax()])
+    assert (far <= 5 * model.propensity_log_se_ + 1e-9).all()
+
+
+def test_any_start_ends_in_the_same_place():
+    counts = counts_of(draw(3, 80, 8, 0.4, 5)[0])
+    expected = PBM(tolerance=1e-7).fit(counts).propensity_
+    for start in (1.0, 0.01, np.random.default_rng(0).uniform(0.01, 1, 8)):
+        assert PBM(tolerance=1e-7, start=start).fit(counts).propensity_ == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(EluteError, match="one for each of the 8 factors"):
+        PBM(start=np.ones(3)).fit(counts)
+
+
+def test_a_log_without_clicks():
+    model = PBM().fit(counts_of([(0, 0, 5, 0), (0, 1, 5, 0), (1, 1, 3, 0)]))
+    assert model.propensity_.tolist() == [0, 0]
+    assert model.relevance_values_.tolist() == [0, 0]
+    assert np.isnan(model.propensity_log_se_).all()
+    assert np.isnan(model.relevance_log_se_).all()
+    assert (model.log_likelihood_, model.converged_) == (0, True)
+
+
+def test_one_factor():
+    model = PBM().fit(counts_of([(0, 0, 10, 5), (1, 0, 10, 1)]))
+    assert model.propensity_.tolist() == [1]
+    assert model.propensity_log_se_.tolist() == [0]
+    assert model.relevance_values_ == pytest.approx([0.5, 0.1])
+    assert model.relevance_log_se_ == pytest.approx(np.sqrt([0.1, 0.9]))
+
+
+def test_one_item():
+    model = PBM().fit(counts_of([(0, 0, 10, 8), (0, 1, 10, 2), (0, 2, 40, 0)]))
+    assert model.propensity_ == pytest.approx([1, 0.25, 0])
+    assert model.relevance_values_ == pytest.approx([0.8])
+    variance = (1 / 0.8 + 1 / 0.2 - 2) / 10
+    assert model.propensity_log_se_[:2] == pytest.approx([0, np.sqrt(variance)])
+    assert np.isnan(model.propensity_log_se_[2])
+
+
+def test_everything_clicked():
+    model = PBM().fit(counts_of([(0, 0, 5, 5), (0, 1, 5, 5), (1, 1, 3, 3), (1, 2, 1, 1)]))
+    assert model.converged_
+    assert model.propensity_ == pytest.approx([1, 1, 1], abs=1e-4)
+    assert model.relevance_values_ == pytest.approx([1, 1], abs=1e-4)
+    assert np.isfinite(model.propensity_log_se_).all()
+
+
+def test_factors_beyond_the_clicks_are_named():
+    """Item 0 ties 0 to 1; 2 is tied to them by unclicked impressions only, one way."""
+    table = [(0, 0, 10, 5), (0, 1, 10, 4), (0, 2, 10, 0), (1, 2, 10, 3)]
+    model = PBM().fit(counts_of(table))
+    assert not model.converged_
+    assert "position 2" in model.reason_
+    assert model.propensity_[:2] == pytest.approx([1, 0.8])
+    assert np.isnan(model.propensity_[2])
+    assert np.isnan(model.propensity_log_se_[2])
+    assert np.isnan(model.relevance_values_[1])
+    assert model.relevance_values_[0] == pytest.approx(0.5)
+    assert model.log_likelihood_ == pytest.approx(highest_likelihood(table, 0), abs=1e-4)
+
+
+def test_clicks_both_ways_make_it_finite():
+    table = [(0, 0, 10, 5), (0, 1, 10, 4), (0, 2, 10, 0), (1, 2, 10, 3), (1, 0, 10, 0)]
+    model = PBM().fit(counts_of(table))
+    assert model.converged_
+    assert np.isfinite(model.propensity_).all()
+    assert (model.propensity_ > 0).all()
+
+
+def test_components_are_scaled_apart():
+    table = [(0, 0, 10, 4), (0, 1, 10, 2), (1, 2, 10, 3), (1, 3, 10, 6)]
+    model = PBM().fit(counts_of(table))
+    assert model.component_.tolist() == [0, 0, 1, 1]
+    assert model.propensity_ == pytest.approx([1, 0.5, 0.5, 1])
+    assert model.relevance_values_ == pytest.approx([0.4, 0.6])
+    assert (model.propensity_log_se_ == 0).tolist() == [True, False, False, True]
+
+
+def test_a_merge_joins_them():
+    table = [(0, 0, 10, 4), (0, 1, 10, 2), (1, 2, 10, 3), (1, 3, 10, 6)]
+    model = PBM().fit(counts_of(table), plan=Merge((1, 2)))
+    assert model.component_.tolist() == [0, 0, 0, 0]
+    assert model.propensity_ == pytest.approx([1, 0.5, 0.5, 1])
+    assert model.propensities_.column_names == ["position", "component", "propensity", "log_se"]
+    assert model.propensities_.num_rows == 4
+
+
+def test_stopping_early_is_said():
+    model = PBM(max_iter=1, tolerance=1e-12).fit(counts_of(draw(0, 60, 10, 0.5, 3)[0]))
+    assert not model.converged_
+    assert "stopped after 1 steps" in model.reason_
