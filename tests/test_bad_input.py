@@ -90,11 +90,11 @@ def test_one_line_and_exit_code_1(case: str, tmp_path: Path) -> None:
     outcome = run_elute("check", make(tmp_path), "--json")
     assert outcome.code == 1
     assert outcome.out == ""
-    lines = outcome.err.strip().splitlines()
-    assert len(lines) == 1
+    *progress, message = outcome.err.strip().splitlines()
+    assert len(progress) <= 2  # on a slow machine: what was being done
     assert "Traceback" not in outcome.err
     for words in expected:
-        assert words in outcome.err
+        assert words in message
 
 
 def test_every_problem_in_one_message(tmp_path: Path) -> None:
@@ -109,8 +109,7 @@ def test_every_problem_in_one_message(tmp_path: Path) -> None:
         "is null",
         "above 1",
     ):
-        assert words in outcome.err
-    assert len(outcome.err.strip().splitlines()) == 1
+        assert words in outcome.err.strip().splitlines()[-1]
 
 
 def test_counts_that_contradict_each_other(tmp_path: Path) -> None:

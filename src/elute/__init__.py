@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from elute.counts import Counts
     from elute.errors import EluteError
+    from elute.estimate.affine import Affine
     from elute.estimate.ctr import CTR
     from elute.estimate.dla import DLA
     from elute.estimate.em import RegressionEM
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __version__ = version("elute")
 
 _HOMES = {
+    "Affine": "elute.estimate.affine",
     "CTR": "elute.estimate.ctr",
     "Check": "elute.identify.check",
     "ClickLog": "elute.log",
@@ -45,6 +47,7 @@ __all__ = [
     "CTR",
     "DLA",
     "PBM",
+    "Affine",
     "Check",
     "ClickLog",
     "Counts",

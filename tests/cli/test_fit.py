@@ -37,7 +37,10 @@ def test_files_and_fields(model: str, folder: Path, tmp_path: Path) -> None:
     assert fields["model"] == model
     assert fields["converged"] or fields["reason"]
     propensities, relevance = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("propensities", "relevance"))
-    assert propensities.column_names == ["position", "component", "propensity", "log_se"]
+    assert [name for name in propensities.column_names if name != "offset"] == [
+        "position", "component", "propensity", "log_se"
+    ]  # fmt: skip
+    assert ("offset" in propensities.column_names) == (model == "affine")
     assert relevance.column_names == [
         "query_id", "doc_id", "component", "relevance", "log_se", "impressions", "clicks"
     ]  # fmt: skip

@@ -60,7 +60,7 @@ def test_node_merging(simulate, model):
 
 
 @pytest.mark.parametrize(
-    "model", [DLA(), PBM(), TwoTower(seed=3, tolerance=0.05)], ids=lambda model: type(model).__name__
+    "model", [DLA(), PBM(), TwoTower(seed=3, tolerance=0.01)], ids=lambda model: type(model).__name__
 )
 def test_node_intervention(simulate, model):
     counts, truth, o = simulate("K=2_node_intervention")

@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 from worlds import Merge, counts_of, draw
 
 from elute.errors import EluteError
 from elute.estimate.boundary import parts
+from elute.estimate.dla import DLA
+from elute.estimate.em import RegressionEM
 from elute.estimate.pbm import PBM
 from elute.estimate.problem import pose
+from elute.estimate.profile import fit_items
+from elute.estimate.two_tower import TwoTower
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from reference.plain_pbm import comparable, highest_likelihood, log_likelihood
@@ -52,6 +57,46 @@ def test_parts_are_what_linear_programmes_say(data):
     for s in range(factors):
         for t in range(s):
             assert (of_factor[s] == of_factor[t]) == comparable(informed, s, t)
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_items_fit_given_propensities(data):
+    """The root that brentq finds, whatever the counts: cells clicked every time, large and small beside each other."""
+    cells = data.draw(st.lists(st.tuples(st.integers(1, 10**6), st.floats(0, 1), st.floats(0.01, 1)), min_size=1))
+    n = np.array([row[0] for row in cells])
+    c = np.rint(n * [row[1] for row in cells]).astype(int)
+    o = np.array([row[2] for row in cells])
+    assume(c.sum() > 0)
+    s = np.where(c < n, n - c, 1e-6)
+    counts = counts_of([(0, t, n[t], c[t]) for t in range(len(n))])
+    found = fit_items(counts.offsets, counts.factor, counts.impressions, counts.clicks, o, 1e-6)[0]
+
+    def excess(log_r):
+        p = np.exp(log_r) * o
+        return np.log((s * p / (1 - p)).sum() / c.sum())
+
+    top = -np.log(o.max())
+    expected = brentq(excess, top - 40, top - 1e-15, xtol=1e-14)
+    assert np.log(found) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_model_beats_it_on_a_mixed_log(seed):
+    """As real logs are: items shown thousands of times, or once."""
+    rng = np.random.default_rng(seed)
+    o = 1 / np.arange(1, 9)
+    table = []
+    for item in range(300):
+        r, size = rng.beta(1, 3), 10 ** rng.uniform(0, 4)
+        for factor in rng.choice(8, rng.integers(1, 6), replace=False):
+            n = int(1 + rng.poisson(size * rng.uniform(0, 1) ** 4))
+            table.append((item, int(factor), n, int(rng.binomial(n, r * o[factor]))))
+    counts = counts_of(table)
+    model = PBM().fit(counts)
+    assert model.converged_
+    for other in (TwoTower(), RegressionEM(max_iter=2_000), DLA()):
+        assert model.log_likelihood_ >= other.fit(counts).log_likelihood_ - 1e-3
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -120,6 +165,15 @@ def test_everything_clicked():
     assert model.propensity_ == pytest.approx([1, 1, 1], abs=1e-4)
     assert model.relevance_values_ == pytest.approx([1, 1], abs=1e-4)
     assert np.isfinite(model.propensity_log_se_).all()
+
+
+@pytest.mark.parametrize("skips", [0, 1])
+def test_huge_counts_next_to_certainty(skips):
+    n = 10**12
+    model = PBM().fit(counts_of([(0, 0, n, n - skips), (0, 1, n, n // 2), (1, 0, n, n // 4), (1, 1, n, n // 8)]))
+    assert model.converged_
+    assert model.propensity_ == pytest.approx([1, 0.5], rel=1e-5)
+    assert model.relevance_values_ == pytest.approx([1, 0.25], rel=1e-5)
 
 
 def test_factors_beyond_the_clicks_are_named():

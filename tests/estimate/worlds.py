@@ -13,11 +13,12 @@ def counts_of(table, factors=None) -> Counts:
     rows = np.array(sorted(tuple(row) for row in table), dtype=np.int64).reshape(-1, 4)
     items = int(rows[:, 0].max()) + 1
     factors = int(rows[:, 1].max()) + 1 if factors is None else factors
+    amount = np.uint32 if rows[:, 2].sum() < 2**32 else np.uint64
     return Counts(
         np.searchsorted(rows[:, 0], np.arange(items + 1)).astype(np.int64),
         rows[:, 1].astype(np.int32),
-        rows[:, 2].astype(np.uint32),
-        rows[:, 3].astype(np.uint32),
+        rows[:, 2].astype(amount),
+        rows[:, 3].astype(amount),
         pa.table({"position": np.arange(factors)}),
         None,
         0.0,

@@ -12,7 +12,7 @@ from elute.progress import Progress
 if TYPE_CHECKING:
     from elute.log import ClickLog
 
-MODELS = ("pbm", "em", "dla", "two-tower", "naive", "ctr")
+MODELS = ("pbm", "affine", "em", "dla", "two-tower", "naive", "ctr")
 """As in `elute.estimate.models`, which is slow to import; a test compares the two."""
 
 _EPILOG = """\b

@@ -49,9 +49,8 @@ def _curve(fit: Estimator, components: int) -> Table:
     table.add_column("propensity")
     table.add_column("", justify="right")
     table.add_column("± 2 se of log", justify="right")
-    factors = fit.propensities_.drop_columns(["component", "propensity", "log_se"])
     errors = fit.propensity_log_se_
-    for code, factor in enumerate(rows(factors, range(min(len(errors), _SHOWN)))):
+    for code, factor in enumerate(rows(fit.factors_, range(min(len(errors), _SHOWN)))):
         value, error = float(fit.propensity_[code]), float(errors[code])
         part = (str(int(fit.component_[code])),) if components > 1 else ()
         shown = "–" if math.isnan(value) else f"{value:.3f}"

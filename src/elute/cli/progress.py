@@ -1,4 +1,4 @@
-"""Progress on stderr for work longer than a second: a bar in a terminal, now and then a line elsewhere."""
+"""Progress on stderr: a bar in a terminal after a second, now and then a line elsewhere after five."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from rich.progress import (
 )
 
 _PATIENCE = 1.0
+_PATIENCE_ELSEWHERE = 5.0
+"""Where lines stay, as in a job's log, fewer are better."""
+
 _BETWEEN_LINES = 10.0
 
 
@@ -31,7 +34,8 @@ class Reporter:
         self._stage, self._done, self._total = "opening the log", 0, 0
         self._last_line = 0.0
         self._lock = threading.Lock()
-        self._timer = threading.Timer(_PATIENCE, self._start)
+        patience = _PATIENCE if self._console.is_terminal else _PATIENCE_ELSEWHERE
+        self._timer = threading.Timer(patience, self._start)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:

@@ -35,7 +35,7 @@ _FIRST_SHARE = 0.1
 
 _MEMORY = 50
 _LAST_STEP = 1e-9
-_MAX_STEPS = 60
+_MAX_STEPS = 100
 _SINGULAR = 1e10
 """Of an inverse with unit diagonal before: beyond it, what is inverted has lost its digits."""
 
@@ -153,6 +153,47 @@ def _fix_gauge(problem: Problem, high: Floats, low: Floats, r: Floats) -> tuple[
 
 
 @jit
+def _slope(
+    begin: int, end: int, factor: Codes, impressions: Amounts, clicks: Amounts, high: Floats, low: Floats, r: float
+) -> tuple[float, float]:
+    """Of an item's log-likelihood at r: its first derivative and, negated, its second."""
+    slope = 0.0
+    curvature = 0.0
+    for cell in range(begin, end):
+        alpha = high[factor[cell]] - low[factor[cell]]
+        p = low[factor[cell]] + alpha * r
+        hit = alpha * clicks[cell] / p
+        miss = alpha * (float(impressions[cell]) - float(clicks[cell])) / (1.0 - p)
+        slope += hit - miss
+        curvature += hit * alpha / p + miss * alpha / (1.0 - p)
+    return slope, curvature
+
+
+@jit
+def _best(
+    begin: int, end: int, factor: Codes, impressions: Amounts, clicks: Amounts, high: Floats, low: Floats, guess: float
+) -> float:
+    """An item's best r in [0, 1]: a bound, or Newton on the slope, which falls, within a closing bracket."""
+    if _slope(begin, end, factor, impressions, clicks, high, low, 0.0)[0] <= 0.0:
+        return 0.0
+    if _slope(begin, end, factor, impressions, clicks, high, low, 1.0)[0] >= 0.0:
+        return 1.0
+    left, right = 0.0, 1.0
+    r = guess if 0.0 < guess < 1.0 else 0.5
+    for _ in range(_MAX_STEPS):
+        slope, curvature = _slope(begin, end, factor, impressions, clicks, high, low, r)
+        if slope > 0.0:
+            left = r
+        else:
+            right = r
+        step = slope / curvature
+        if abs(step) <= _LAST_STEP * r:
+            break
+        r = r + step if left < r + step < right else 0.5 * (left + right)
+    return r
+
+
+@jit
 def _profiled(
     offsets: NDArray[np.int64],
     factor: Codes,
@@ -162,46 +203,21 @@ def _profiled(
     low: Floats,
     r: Floats,
 ) -> tuple[float, Floats, Floats]:
-    """-log-likelihood at each item's best r in [0, 1] (kept in `r`), and its gradient in `high` and `low`.
-
-    Newton on the slope in r, which falls; a step that leaves the bracket is replaced by halving it."""
+    """-log-likelihood at each item's best r (kept in `r`), and its gradient in `high` and `low`."""
     of_high, of_low = np.zeros_like(high), np.zeros_like(low)
     value = 0.0
     for item in range(r.shape[0]):
         begin, end = offsets[item], offsets[item + 1]
-        left, right = 0.0, 1.0
-        at = r[item]
-        for step in range(_MAX_STEPS):
-            slope = 0.0
-            curvature = 0.0
-            for cell in range(begin, end):
-                alpha = high[factor[cell]] - low[factor[cell]]
-                p = low[factor[cell]] + alpha * at
-                c = float(clicks[cell])
-                s = float(impressions[cell]) - c
-                slope += alpha * (c / p - s / (1.0 - p))
-                curvature += alpha * alpha * (c / (p * p) + s / ((1.0 - p) * (1.0 - p)))
-            if slope > 0.0:
-                left = at
-            else:
-                right = at
-            to = at + slope / curvature if curvature > 0.0 else at
-            if not left < to < right:
-                bound = 1.0 if slope > 0.0 else 0.0
-                to = bound if step < 2 else 0.5 * (left + right)
-            if abs(to - at) < _LAST_STEP:
-                break
-            at = to
-        r[item] = at
+        r[item] = _best(begin, end, factor, impressions, clicks, high, low, r[item])
         for cell in range(begin, end):
             t = factor[cell]
-            p = low[t] + (high[t] - low[t]) * at
+            p = low[t] + (high[t] - low[t]) * r[item]
             c = float(clicks[cell])
             s = float(impressions[cell]) - c
             value -= c * math.log(p) + s * math.log(1.0 - p)
             pull = c / p - s / (1.0 - p)
-            of_high[t] -= pull * at
-            of_low[t] -= pull * (1.0 - at)
+            of_high[t] -= pull * r[item]
+            of_low[t] -= pull * (1.0 - r[item])
     return value, of_high, of_low
 
 

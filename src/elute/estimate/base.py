@@ -43,7 +43,8 @@ class Estimator(ABC):
     `start`: propensities to start from, one number for all or an array by factor; None: the model's own
     choice. `progress`: told of every iteration.
 
-    Fitted: `propensity_` by factor and `relevance_values_` by item (codes of the counts), `component_` by
+    Fitted: `factors_` (the bias columns); `propensity_` by factor and `relevance_values_` by item (codes of the
+    counts), `component_` by
     factor, `iterations_`, `converged_`, `reason_` (why it did not, in words), `log_likelihood_`, `seconds_`.
     `solution_` keeps what the model found at its own scale: with several components, how these stand to each
     other is decided by the start, not by the data. Standard errors and the tables `propensities_` and
@@ -89,6 +90,7 @@ class Estimator(ABC):
         self.log_likelihood_ = found.log_likelihood
         self.solution_ = found
         self.seconds_ = time.perf_counter() - began
+        self.factors_ = counts.factors
         self._counts, self._problem, self._scaled = counts, problem, propensity
         self._log_se: tuple[Floats, Floats] | None = None
         return self
@@ -107,7 +109,7 @@ class Estimator(ABC):
     def propensities_(self) -> pa.Table:
         """Bias columns, `component, propensity, log_se`; one row a factor."""
         columns = {"component": self.component_, "propensity": self.propensity_, "log_se": self.propensity_log_se_}
-        return _with_columns(self._counts.factors, columns)
+        return _with_columns(self.factors_, columns)
 
     @property
     def relevance_(self) -> pa.Table:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from elute.counts import Amounts
 from elute.estimate.laplacian import conjugate_gradients, multiply
 from elute.estimate.problem import Cells, Codes, Floats
-from elute.estimate.profile import fit_items
+from elute.estimate.profile import BELOW_ONE, barrier_of, fit_items
 from elute.kernels.jit import jit
 from elute.progress import Progress
 
@@ -95,18 +95,19 @@ def _linearise(
             s = float(impressions[cell]) - c
             gained += c * (theta + log_o[t])
             if s > 0.0:
-                p = r * o[t]
+                p = min(r * o[t], BELOW_ONE)
                 left = 1.0 / (1.0 - p)
                 pull = c - s * p * left
                 weight[cell] = s * p * left * left
                 gained += s * math.log(1.0 - p)
             else:
                 slack = -(theta + log_o[t])
-                implied = barrier / slack
+                own = barrier_of(c, barrier)
+                implied = own / slack
                 multiplier[bound] = min(max(multiplier[bound], implied / _SPREAD), implied * _SPREAD)
                 pull = c - implied
                 weight[cell] = multiplier[bound] / slack
-                gained += barrier * math.log(slack)
+                gained += own * math.log(slack)
                 bound += 1
             right[t] += pull
             gradient += pull
@@ -156,7 +157,7 @@ def _steps(
                 room = min(room, slack / change)
             if impressions[cell] == clicks[cell]:
                 current = multiplier[bound]
-                step = (barrier + current * change) / slack - current
+                step = (barrier_of(float(clicks[cell]), barrier) + current * change) / slack - current
                 step_multiplier[bound] = step
                 if step < 0.0:
                     multiplier_room = min(multiplier_room, -current / step)
@@ -189,6 +190,8 @@ def maximise(cells: Cells, o: Floats, tolerance: float, max_iter: int, progress:
         distance = energy**0.5
         if distance <= tolerance and barrier == BARRIER and solved:
             return Maximum(log_o, iteration, "")
+        if iteration == max_iter:
+            break
         progress("fitting", iteration + 1, max_iter)
         room, multiplier_room = _steps(
             *cells, log_o, log_r, barrier, multiplier, weight, force, mass, step_o, step_r, step_multiplier

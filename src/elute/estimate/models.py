@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from elute.estimate.affine import Affine
 from elute.estimate.base import Estimator
 from elute.estimate.ctr import CTR
 from elute.estimate.dla import DLA
@@ -12,6 +13,7 @@ from elute.estimate.two_tower import TwoTower
 
 MODELS: dict[str, type[Estimator]] = {
     "pbm": PBM,
+    "affine": Affine,
     "em": RegressionEM,
     "dla": DLA,
     "two-tower": TwoTower,

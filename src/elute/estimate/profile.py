@@ -17,20 +17,30 @@ from elute.counts import Amounts
 from elute.estimate.problem import Codes, Floats
 from elute.kernels.jit import jit
 
-_LAST_STEP = 1e-7
-"""Of log r. The error after a step is about the step's square."""
+BELOW_ONE = 1.0 - 2.0**-53
+"""The largest probability whose complement is not 0."""
+
+_LAST_EXCESS = 1e-7
+"""Of the logarithm over its root. A step squares it, however steep the logarithm is."""
 
 _MAX_STEPS = 100
 
 
 @jit
+def barrier_of(clicks: float, barrier: float) -> float:
+    """What stands for the missing impressions without a click of a cell clicked every time. Beyond a million
+    clicks it grows with them: the distance to p = 1 it leaves must not drown in rounding."""
+    return barrier * max(1.0, 1e-6 * clicks)
+
+
+@jit
 def fit_items(
-    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats, ghost: float
+    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats, barrier: float
 ) -> Floats:
     """The best relevance of every item; 0 for one without clicks, or shown only where o = 0.
 
-    A cell clicked every time would have p = 1 and infinite log-odds: it counts as having `ghost` impressions
-    without a click."""
+    A cell clicked every time would have p = 1 and infinite log-odds: it counts as having had `barrier`
+    impressions without a click."""
     out = np.zeros(offsets.shape[0] - 1)
     for item in range(out.shape[0]):
         begin, end = offsets[item], offsets[item + 1]
@@ -39,7 +49,9 @@ def fit_items(
             total += clicks[cell]
         r = math.inf
         for cell in range(begin, end):
-            reach = o[factor[cell]] * (total + max(float(impressions[cell]) - float(clicks[cell]), ghost))
+            c = float(clicks[cell])
+            s = max(float(impressions[cell]) - c, barrier_of(c, barrier))
+            reach = o[factor[cell]] * (total + s)
             if reach > 0.0:
                 r = min(r, total / reach)
         if total == 0.0 or r == math.inf:
@@ -48,13 +60,14 @@ def fit_items(
             skipped = 0.0
             slope = 0.0
             for cell in range(begin, end):
-                p = r * o[factor[cell]]
-                part = max(float(impressions[cell]) - float(clicks[cell]), ghost) * p / (1.0 - p)
+                c = float(clicks[cell])
+                p = min(r * o[factor[cell]], BELOW_ONE)
+                part = max(float(impressions[cell]) - c, barrier_of(c, barrier)) * p / (1.0 - p)
                 skipped += part
                 slope += part / (1.0 - p)
-            change = math.log(total / skipped) * skipped / slope
-            r *= math.exp(min(change, 0.0))
-            if change > -_LAST_STEP:
+            excess = math.log(skipped / total)
+            r *= math.exp(-max(excess, 0.0) * skipped / slope)
+            if excess < _LAST_EXCESS:
                 break
         out[item] = r
     return out

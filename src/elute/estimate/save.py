@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ from elute.files import write_parquet, write_text
 
 
 def summary(name: str, fit: Estimator) -> dict[str, Any]:
-    """The fields of `elute fit --json`."""
+    """The fields of `elute fit --json`; a likelihood of 0, whose log JSON cannot write, is null."""
     return {
         "model": name,
         "iterations": fit.iterations_,
         "converged": fit.converged_,
         "reason": fit.reason_ or None,
-        "log_likelihood": fit.log_likelihood_,
+        "log_likelihood": fit.log_likelihood_ if math.isfinite(fit.log_likelihood_) else None,
         "components": int(fit.component_.max()) + 1,
         "seconds": fit.seconds_,
     }
