@@ -47,6 +47,7 @@ class Source:
         self.connection.execute("SET autoinstall_known_extensions = false")
         self.connection.execute("SET enable_progress_bar = false")
         self.connection.execute("SET streaming_buffer_size = '64MB'")
+        self.connection.execute("SET perfect_ht_threshold = 20")  # factors of small integers, grouped by array
         self.untyped = False
         self._is_text = False
         self._json_files = ""

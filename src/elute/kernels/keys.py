@@ -26,6 +26,7 @@ MAX_KEYS = 2**31 - 1
 MISSING = -1
 
 BLOCK = 512
+IN_CACHE = 1 << 17
 EMPTY = np.uint64(0)
 ONE = np.uint64(1)
 TWO = np.uint64(2)
@@ -33,12 +34,13 @@ TWO = np.uint64(2)
 
 @jit
 def touch(table: Keys, keys: Keys, begin: int, end: int) -> np.uint64:
-    """Read the home slots of a block. Callers must hand the sum on to theirs: a result that nobody uses is
+    """Read the home slots of a block, unless the table is in the cache anyway. Callers must hand the sum on to theirs: a result that nobody uses is
     optimised away, and the reads with it."""
     mask = np.uint64(table.shape[0] // 2 - 1)
     total = np.uint64(0)
-    for i in range(begin, end):
-        total += table[(keys[i] & mask) * TWO]
+    if table.shape[0] > IN_CACHE:
+        for i in range(begin, end):
+            total += table[(keys[i] & mask) * TWO]
     return total
 
 
