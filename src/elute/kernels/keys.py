@@ -34,8 +34,8 @@ TWO = np.uint64(2)
 
 @jit
 def touch(table: Keys, keys: Keys, begin: int, end: int) -> np.uint64:
-    """Read the home slots of a block, unless the table is in the cache anyway. Callers must hand the sum on to theirs: a result that nobody uses is
-    optimised away, and the reads with it."""
+    """Read the home slots of a block, unless the table is in the cache anyway. Callers must hand the sum on
+    to theirs: a result that nobody uses is optimised away, and the reads with it."""
     mask = np.uint64(table.shape[0] // 2 - 1)
     total = np.uint64(0)
     if table.shape[0] > IN_CACHE:
