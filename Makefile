@@ -37,6 +37,7 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $(VENV)/.installed $@
 
+# What runs leave behind; .venv and the benchmarks' logs stay.
 clean:
-	rm -rf $(VENV) .benchmarks demo
-	find . -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.metadata import version
 
-from elute import __version__
 from elute.log import ClickLog
 
 
@@ -16,7 +16,7 @@ class Provenance:
     item: list[str]
     bias: list[str]
     date: str | None
-    elute: str = __version__
+    elute: str = version("elute")
 
 
 def provenance(log: ClickLog, date: str | None = None) -> Provenance:
