@@ -112,6 +112,15 @@ def test_every_problem_in_one_message(tmp_path: Path) -> None:
         assert words in outcome.err.strip().splitlines()[-1]
 
 
+def test_names_from_a_log_cannot_break_the_line(tmp_path: Path) -> None:
+    log = text(tmp_path / "log.csv", 'query_id,doc_id,"posi\n\x1b[31mtion",click\na,b,1,0\n')
+    outcome = run_elute("check", log)
+    assert outcome.code == 1
+    assert outcome.err.count("\n") == 1
+    assert "\x1b" not in outcome.err
+    assert r"closest: posi\n\x1b[31mtion" in outcome.err
+
+
 def test_counts_that_contradict_each_other(tmp_path: Path) -> None:
     log = parquet(tmp_path / "log.parquet", click=[1, 0, 0, 5, 1, 0], shown=[3, 1, 2, 4, 1, -2])
     outcome = run_elute("check", log, "--impressions", "shown")

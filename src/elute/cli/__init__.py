@@ -11,7 +11,11 @@ from elute.cli.check import check
 from elute.cli.demo import demo
 from elute.cli.fit import fit
 from elute.cli.repair import repair
+from elute.cli.text import plain
 from elute.errors import EluteError
+
+_LONGEST = 2000
+"""Characters of an error; names from a log may be of any length."""
 
 
 class _Elute(click.Group):
@@ -23,7 +27,7 @@ class _Elute(click.Group):
         except BrokenPipeError:
             raise
         except (EluteError, OSError) as error:
-            click.echo(f"elute: {error}", err=True)
+            click.echo(f"elute: {plain(error, _LONGEST)}", err=True)
             ctx.exit(1)
 
 
