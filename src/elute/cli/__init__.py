@@ -11,6 +11,7 @@ from elute.cli.check import check
 from elute.cli.demo import demo
 from elute.cli.fit import fit
 from elute.cli.repair import repair
+from elute.cli.reproduce import reproduce
 from elute.cli.text import plain
 from elute.errors import EluteError
 
@@ -40,6 +41,7 @@ def main() -> None:
     check     Can relevance be recovered from this log, and for which queries?
     repair    What is the cheapest thing that makes it recoverable?
     fit       Propensities and relevance, with standard errors.
+    reproduce Published tables and figures, run again.
     demo      See it on two logs that elute simulates.
     """
 
@@ -47,4 +49,5 @@ def main() -> None:
 main.add_command(check)
 main.add_command(repair)
 main.add_command(fit)
+main.add_command(reproduce)
 main.add_command(demo)

@@ -96,6 +96,11 @@ class Estimator(ABC):
         return self
 
     @property
+    def own_propensity_(self) -> Floats:
+        """By factor, at the scale the model itself ended at (see `solution_`)."""
+        return np.asarray(self.solution_.propensity[self._problem.merged])
+
+    @property
     def propensity_log_se_(self) -> Floats:
         """Standard error of log(propensity / the component's largest), by factor; NaN where there is none."""
         return self._both_errors()[0]

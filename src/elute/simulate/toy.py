@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-PROPENSITIES = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
-"""Examination of ranks 1 to 10 in an eye-tracking study, as the identifiability paper uses them."""
+from elute.simulate.grades import PROPENSITIES
 
 _BLOCK = 4
 _SHORT_SHARE = 0.25

@@ -1,0 +1,1 @@
+"""Judging a model: ranking and click metrics, significance, debiasedness. numpy arrays in, numbers out."""

@@ -1,0 +1,16 @@
+"""A Vega-Lite spec as a picture, without a browser and without the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from elute.errors import EluteError
+
+
+def svg(spec: dict[str, Any]) -> str:
+    """The chart as SVG text."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise EluteError('pictures need vl-convert-python: pip install "elute[report]"') from None
+    return str(vl_convert.vegalite_to_svg(spec))

@@ -1,0 +1,30 @@
+"""The reproductions by name. Modules are imported when they run: some need what only an extra installs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from importlib import import_module
+
+from elute.errors import EluteError
+from elute.reproduce.result import Reproduction
+from elute.reproduce.study import Study
+
+STUDIES: dict[str, str] = {
+    "identifiability-table1": "learners on a set in two components, alone and repaired",
+    "identifiability-figure3": "recovery over components and clicks",
+    "identifiability-figure4ab": "which swap to show, which factors to merge",
+    "identifiability-figure6": "observation curves, alone and merged",
+    "repair-budget": "a traffic budget spent well, at random, or on the links alone",
+    "fit-coverage": "how often 95% intervals of propensities hold the truth",
+}
+"""Name and what it shows; the module is called the same, with underscores."""
+
+
+def reproduce(name: str, study: Study) -> Reproduction:
+    """Run one."""
+    if name not in STUDIES:
+        raise EluteError(f"no reproduction '{name}'; there are: {', '.join(STUDIES)}")
+    began = time.perf_counter()
+    result: Reproduction = import_module(f"elute.reproduce.{name.replace('-', '_')}").run(study)
+    return replace(result, command=study.command(name), seconds=time.perf_counter() - began)
