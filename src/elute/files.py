@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file."""
-    with _whole(Path(path)) as temporary:
+    with whole(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_parquet(path: str | Path, table: pa.Table) -> None:
     """Write a table."""
-    with _whole(Path(path)) as temporary:
+    with whole(Path(path)) as temporary:
         pq.write_table(table, temporary)
 
 
 @contextmanager
-def _whole(target: Path) -> Iterator[Path]:
+def whole(target: Path) -> Iterator[Path]:
     """A temporary name beside the target, renamed to it once everything is written."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")

@@ -12,6 +12,7 @@ from elute.cli.demo import demo
 from elute.cli.fit import fit
 from elute.cli.repair import repair
 from elute.cli.reproduce import reproduce
+from elute.cli.simulate import simulate
 from elute.cli.text import plain
 from elute.errors import EluteError
 
@@ -41,6 +42,7 @@ def main() -> None:
     check     Can relevance be recovered from this log, and for which queries?
     repair    What is the cheapest thing that makes it recoverable?
     fit       Propensities and relevance, with standard errors.
+    simulate  A log whose truth is known.
     reproduce Published tables and figures, run again.
     demo      See it on two logs that elute simulates.
     """
@@ -49,5 +51,6 @@ def main() -> None:
 main.add_command(check)
 main.add_command(repair)
 main.add_command(fit)
+main.add_command(simulate)
 main.add_command(reproduce)
 main.add_command(demo)

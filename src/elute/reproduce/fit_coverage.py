@@ -41,7 +41,7 @@ def run(study: Study) -> Reproduction:
         settings=(
             f"{REPETITIONS} logs drawn from each of {len(_WORLDS)} worlds with {_ITEMS} items, 20 to 200 impressions a "
             "cell; relevance between 0.1 and 0.9, propensities falling by rank.",
-            "Share of logs whose interval (log propensity ± 1.96 log_se) holds the truth, for every factor but the reference.",
+            "By factor but the reference: the share of logs with the truth within log propensity ± 1.96 log_se.",
             f"With {REPETITIONS} logs a share of 95% is itself known to ± {sampling:.1%} (two standard errors).",
         ),
         compared=compared,

@@ -55,7 +55,9 @@ def run(study: Study) -> Reproduction:
         with world.log(CLICKS, rng) as log:
             for name in _MERGES:
                 a, b = (int(word) for word in name.split(" & "))
-                merges.setdefault(name, []).append(score(world, DLA(seed=seed).fit(log, _Merge(a, b)))["MCC"])
+                merges.setdefault(name, []).append(
+                    score(world, log.counts(), DLA(seed=seed).fit(log, _Merge(a, b)))["MCC"]
+                )
                 tell(name)
     compared = [
         Compared({"strategy": f"swap, {name}", "clicks": f"{clicks:,} clicks"}, tuple(values))

@@ -49,7 +49,7 @@ _METHODS: dict[str, tuple[str, Callable[[int], Estimator]]] = {
     "Regression-EM": ("Regression-EM", lambda seed: RegressionEM(seed=seed)),
     "Regression-EM, public code's step": ("Regression-EM", lambda seed: RegressionEM(seed=seed, variant="public")),
     "Two-Tower": ("Two-Tower", lambda seed: TwoTower(seed=seed, optimiser="adam")),
-    "Two-Tower, L-BFGS": ("Two-Tower", lambda seed: TwoTower(seed=seed)),
+    "Two-Tower, L-BFGS": ("Two-Tower", lambda seed: TwoTower(seed=seed, tolerance=0.01)),
     "PBM (elute)": ("", lambda seed: PBM(seed=seed)),
 }
 """What we run, and the published row it is set beside."""
@@ -80,6 +80,7 @@ def run(study: Study) -> Reproduction:
             f"{study.seeds} runs; in each, clicks (10⁶ an impression) and starting values are drawn anew.",
             "DLA and Regression-EM: 20,000 steps at most, from uniform random starts. Two-Tower: Adam, full batch, "
             "rate 0.01, 20,000 steps at most, both towers from a standard normal distribution.",
+            "Click MSE is against the click rates drawn; against the true ones the draws' noise alone is 3·10⁻⁸.",
             "MCC over the 10,000 documents, nDCG over the 1,150 lists (a list without a relevant document counts 0).",
         ),
         compared=compared,

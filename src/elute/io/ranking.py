@@ -1,0 +1,49 @@
+"""Ranking data in whichever format a path holds, and scores for its documents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from elute.errors import EluteError
+from elute.io import letor, ultra
+from elute.ranking import RankingData
+
+
+def read_ranking(source: str | Path | list[str]) -> RankingData:
+    """LETOR/SVMlight files (a path, a glob, a folder, several), or a folder in ULTRA's format."""
+    single = source[0] if isinstance(source, list) and len(source) == 1 else source
+    if ultra.is_ultra(single):
+        return ultra.read_ranking(single).data
+    return letor.read(single)
+
+
+def read_scores(path: str | Path, data: RankingData) -> NDArray[np.float64]:
+    """Scores by document from a Parquet file with the columns `query_id, doc_id, score`."""
+    table = _parquet(path)
+    missing = [column for column in ("query_id", "doc_id", "score") if column not in table.column_names]
+    if missing:
+        raise EluteError(f"{path} lacks {', '.join(missing)}; scores need the columns query_id, doc_id, score")
+    named = zip(*(table[column].cast(pa.string()).to_pylist() for column in ("query_id", "doc_id")), strict=True)
+    known = dict(zip(named, table["score"].to_pylist(), strict=True))
+    names = zip(data.queries[data.query_of].tolist(), data.documents.tolist(), strict=True)
+    found = [known.get(name) for name in names]
+    for row, score in enumerate(found):
+        if score is None:
+            query = data.queries[data.query_of[row]]
+            raise EluteError(f"{path} has no score for query '{query}', document '{data.documents[row]}'")
+    return np.array(found, np.float64)
+
+
+def _parquet(path: str | Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except FileNotFoundError:
+        raise EluteError(f"no file '{path}'") from None
+    except pa.ArrowInvalid as error:
+        raise EluteError(f"{path} is no Parquet file: {re.sub(chr(10), ' ', str(error))[:200]}") from None
