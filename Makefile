@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= $(ELUTE_DATA)
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/elute demo
@@ -26,6 +26,13 @@ format: $(VENV)/.installed-dev
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.check
 	$(BIN)/python -m benchmarks.merge
+	$(BIN)/python -m benchmarks.simulate
+	$(BIN)/python -m benchmarks.letor
+
+# Every published table and figure, run again; the pages in docs/reproductions are what this writes.
+reproduce: $(VENV)/.installed-dev
+	for name in $$($(BIN)/elute reproduce | cut -d' ' -f1); do \
+	  ELUTE_DATA="$(DATA)" $(BIN)/elute reproduce $$name --out docs/reproductions || exit 1; done
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/check.md", "docs/repair.md", "docs/fit.md"]
+PAGES = ["README.md", "docs/check.md", "docs/repair.md", "docs/fit.md", "docs/simulate.md"]
 
 
 def blocks(language: str, page: str = "README.md") -> list[str]:
@@ -28,8 +28,9 @@ ELUTE = list(dict.fromkeys(line for page in PAGES for line in commands(page) if 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which `elute demo` has run."""
+    """A folder in which `elute demo` has run, with the docs in it as in the repository."""
     folder = tmp_path_factory.mktemp("readme")
+    (folder / "docs").symlink_to(ROOT / "docs")
     subprocess.run([sys.executable, "-c", "from elute.cli import main; main()", "demo"], cwd=folder, check=True)
     return folder
 
