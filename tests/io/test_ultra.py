@@ -103,6 +103,12 @@ def test_what_is_wrong_with_a_set_is_named(tmp_path: Path, lists: str, labels: s
         ultra.read_ranking(write_set(tmp_path, lists, labels, "a 1:1\nb 1:1\n"))
 
 
+def test_an_empty_list_file(tmp_path: Path) -> None:
+    (tmp_path / "train.labels").write_text("")
+    with pytest.raises(elute.EluteError, match=r"train\.init_list is empty"):
+        ultra.read_ranking(write(tmp_path, ""))
+
+
 @pytest.mark.parametrize(("name", "lists"), [("K=1", 1150), ("K=2", 1150), ("K=2_node_intervention", 1151)])
 def test_the_papers_sets(data: Path, name: str, lists: int) -> None:
     """The same impressions as `read` gives, and one grade for each document (Appendix C.1)."""

@@ -11,7 +11,7 @@ the tools that write it, is taken as follows.
 
 The files are read in chunks. Each becomes a dense block; blocks are let go as they are copied into the one table, so
 that the peak is that table (documents × features × 4 bytes: 2.1 GB for the 3.8 million documents of MSLR-WEB30K)
-and a chunk with its block.
+and about 50 MB for a chunk with its block. Where lines of a query lie far apart it is up to twice the table.
 """
 
 from __future__ import annotations

@@ -102,6 +102,8 @@ def read_ranking(folder: str | Path, *, features: bool = True) -> Lists:
                 if grades[query].setdefault(document, grade) != grade:
                     raise EluteError(f"{where}: document {document} has two grades for query '{fields[0]}'")
         lists.append((query, shown))
+    if not lists:
+        raise EluteError(f"{path} is empty; expected a query and its documents on every line")
     if len(graded) > len(lists):
         raise EluteError(f"{labels} has {len(graded)} lines, {path.name} {len(lists)}; they must agree line by line")
     return _assembled(path, queries, grades, lists, features)
@@ -138,20 +140,24 @@ def _features(path: Path, documents: NDArray[np.int64]) -> NDArray[np.float32]:
     """The features of some documents, given by their line in the file."""
     if not path.is_file():
         raise EluteError(f"no file '{path}'; pass features=False to read the rankings without it")
-    parts = list(blocks(path, grades=False))
-    starts = np.cumsum([0] + [len(part.features) for part in parts])
+    parts: list[NDArray[np.float32]] = []
+    zero = False
+    for block in blocks(path, grades=False):
+        parts.append(block.features)
+        zero |= block.zero
+    starts = np.cumsum([0] + [len(part) for part in parts])
     if len(documents) and documents.max() >= starts[-1]:
         raise EluteError(f"{path} has {starts[-1]:,} documents; the lists show number {documents.max()}")
-    highest = max((part.features.shape[1] for part in parts), default=0)
+    highest = max((part.shape[1] for part in parts), default=0)
     size = _feature_size(path.parent)
-    first = first_column(highest, any(part.zero for part in parts), None)
+    first = first_column(highest, zero, None)
     if size is not None and highest - first > size:
         raise EluteError(f"{path}: feature index {highest - 1} is beyond the {size} features of settings.json")
     table = np.zeros((len(documents), highest - first if size is None else size), np.float32)
     order = np.argsort(documents, kind="stable")
     bounds = np.searchsorted(documents[order], starts)
-    for i, start in enumerate(starts[:-1]):
-        here, part = order[bounds[i] : bounds[i + 1]], parts[i].features
+    for i, start in enumerate(starts[:-1].tolist()):
+        here, part = order[bounds[i] : bounds[i + 1]], parts.pop(0)
         table[here, : max(part.shape[1] - first, 0)] = part[documents[here] - start, first:]
     return table
 

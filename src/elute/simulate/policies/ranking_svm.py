@@ -27,7 +27,7 @@ class RankingSVM(Policy):
     mean squared hinge against ½‖w‖².
     """
 
-    def __init__(self, *, share: float = 0.01, c: float = 100.0, temperature: float = 0.0, seed: int = 0) -> None:
+    def __init__(self, *, share: float = 0.01, c: float = 1.0, temperature: float = 0.0, seed: int = 0) -> None:
         super().__init__(temperature=temperature, seed=seed)
         self.share = share
         self.c = c
@@ -87,8 +87,8 @@ def _hinge(offsets: NDArray[np.int64], grades: NDArray[np.int32], scores: Floats
     for query in range(offsets.shape[0] - 1):
         for i in range(offsets[query], offsets[query + 1]):
             for j in range(offsets[query], offsets[query + 1]):
-                short = 1.0 - (scores[i] - scores[j])
-                if grades[i] > grades[j] and short > 0.0:
+                if grades[i] > grades[j]:
+                    short = max(1.0 - (scores[i] - scores[j]), 0.0)
                     loss += short * short
                     slope[i] -= 2.0 * short
                     slope[j] += 2.0 * short
