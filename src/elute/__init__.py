@@ -10,13 +10,18 @@ if TYPE_CHECKING:
     from elute.counts import Counts
     from elute.errors import EluteError
     from elute.estimate.affine import Affine
+    from elute.estimate.bootstrap import bootstrap
+    from elute.estimate.certificate import certify
     from elute.estimate.ctr import CTR
     from elute.estimate.dla import DLA
     from elute.estimate.em import RegressionEM
+    from elute.estimate.harvest import Harvest
+    from elute.estimate.ipw import IPW, AffineIPW
     from elute.estimate.naive import Naive
     from elute.estimate.pbm import PBM
     from elute.estimate.two_tower import TwoTower
     from elute.identify.check import Check, check
+    from elute.identify.generic import generic_identifiability
     from elute.log import ClickLog, read_log
     from elute.repair.intervention import swap
     from elute.repair.merging import merge
@@ -26,19 +31,25 @@ __version__ = version("elute")
 
 _HOMES = {
     "Affine": "elute.estimate.affine",
+    "AffineIPW": "elute.estimate.ipw",
     "CTR": "elute.estimate.ctr",
     "Check": "elute.identify.check",
     "ClickLog": "elute.log",
     "Counts": "elute.counts",
     "DLA": "elute.estimate.dla",
     "EluteError": "elute.errors",
+    "Harvest": "elute.estimate.harvest",
+    "IPW": "elute.estimate.ipw",
     "MergePlan": "elute.repair.plan",
     "Naive": "elute.estimate.naive",
     "PBM": "elute.estimate.pbm",
     "RegressionEM": "elute.estimate.em",
     "SwapPlan": "elute.repair.plan",
     "TwoTower": "elute.estimate.two_tower",
+    "bootstrap": "elute.estimate.bootstrap",
+    "certify": "elute.estimate.certificate",
     "check": "elute.identify.check",
+    "generic_identifiability": "elute.identify.generic",
     "merge": "elute.repair.merging",
     "read_log": "elute.log",
     "swap": "elute.repair.intervention",
@@ -46,19 +57,25 @@ _HOMES = {
 __all__ = [
     "CTR",
     "DLA",
+    "IPW",
     "PBM",
     "Affine",
+    "AffineIPW",
     "Check",
     "ClickLog",
     "Counts",
     "EluteError",
+    "Harvest",
     "MergePlan",
     "Naive",
     "RegressionEM",
     "SwapPlan",
     "TwoTower",
     "__version__",
+    "bootstrap",
+    "certify",
     "check",
+    "generic_identifiability",
     "merge",
     "read_log",
     "swap",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from elute.errors import EluteError
 
 Amounts = NDArray[np.uint32] | NDArray[np.uint64]
 
@@ -21,6 +24,21 @@ class Membership:
     query: NDArray[np.int32]
     item: NDArray[np.int32]
     impressions: NDArray[np.int64]
+
+
+class Clustered(NamedTuple):
+    """Cells by cluster: equally long arrays; clusters coded from 0, items and factors as in `Counts`. Summed over
+    clusters they are the cells of the counts."""
+
+    cluster: NDArray[np.integer]
+    item: NDArray[np.integer]
+    factor: NDArray[np.integer]
+    impressions: NDArray[np.integer]
+    clicks: NDArray[np.integer]
+
+
+def _without_log(column: str) -> Clustered:
+    raise EluteError(f"these counts have no log to read '{column}' from: give cells by cluster")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +60,8 @@ class Counts:
     collision_bound: float
     """Upper bound on the probability that two different items share a code; 0 where codes are exact."""
     read_items: Callable[[], pa.Table]
+    read_clusters: Callable[[str], Clustered] = _without_log
+    """Cells by the values of a column of the log."""
 
     @property
     def n_items(self) -> int:

@@ -26,11 +26,17 @@ def test_the_command_line_knows_every_model() -> None:
     assert tuple(models.MODELS) == MODELS
 
 
+@pytest.fixture(scope="module")
+def known(folder: Path) -> Path:
+    """A fit whose propensities others take for known; the affine one has offsets too."""
+    assert run_elute("fit", folder / "sound.parquet", "--model", "affine", "--out", folder / "known").code == 0
+    return folder / "known"
+
+
 @pytest.mark.parametrize("model", MODELS)
-def test_files_and_fields(model: str, folder: Path, tmp_path: Path) -> None:
-    outcome = run_elute(
-        "fit", folder / "sound.parquet", "--model", model, "--max-iter", 300, "--out", tmp_path, "--json"
-    )
+def test_files_and_fields(model: str, folder: Path, known: Path, tmp_path: Path) -> None:
+    own = ("--propensities", known) if model in models.GIVEN else ("--max-iter", 300)
+    outcome = run_elute("fit", folder / "sound.parquet", "--model", model, *own, "--out", tmp_path, "--json")
     assert outcome.code == 0
     fields = outcome.json
     assert {"model", "iterations", "converged", "log_likelihood", "seconds"} <= set(fields)
@@ -40,7 +46,7 @@ def test_files_and_fields(model: str, folder: Path, tmp_path: Path) -> None:
     assert [name for name in propensities.column_names if name != "offset"] == [
         "position", "component", "propensity", "log_se"
     ]  # fmt: skip
-    assert ("offset" in propensities.column_names) == (model == "affine")
+    assert ("offset" in propensities.column_names) == (model in ("affine", "affine-ipw"))
     assert relevance.column_names == [
         "query_id", "doc_id", "component", "relevance", "log_se", "impressions", "clicks"
     ]  # fmt: skip
@@ -92,3 +98,62 @@ def test_a_swap_plan_is_no_merge_plan(folder: Path, tmp_path: Path) -> None:
     outcome = run_elute("fit", folder / "broken.parquet", "--plan", tmp_path / "swap.json")
     assert outcome.code == 1
     assert "is a swap plan" in outcome.err
+
+
+def test_weights_from_a_fit(folder: Path, known: Path, tmp_path: Path) -> None:
+    """Known propensities make any log comparable: the broken one too. Clipping keeps what it says it does."""
+    given = ("--model", "ipw", "--propensities", known / "propensities.parquet")
+    assert run_elute("fit", folder / "broken.parquet", *given, "--json").json["model"] == "ipw"
+    rows = {}
+    for name, options in {
+        "plain": (),
+        "clipped": ("--clip", 0.5),
+        "normal": ("--clip", 0.5, "--self-normalised"),
+    }.items():
+        done = run_elute("fit", folder / "sound.parquet", *given, *options, "--out", tmp_path / name)
+        assert done.code == 0, done.err
+        rows[name] = pq.read_table(tmp_path / name / "relevance.parquet")["relevance"].to_numpy()
+    assert (rows["clipped"] <= rows["plain"] + 1e-12).all()
+    assert rows["clipped"].mean() < 0.8 * rows["plain"].mean()
+    assert rows["normal"].mean() == pytest.approx(rows["plain"].mean(), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--clip", "0.1"), "model 'pbm' has no --clip"),
+        (("--model", "ipw"), "model 'ipw' needs --propensities"),
+        (("--model", "dla", "--prior", "smooth"), "model 'dla' has no --prior"),
+        (("--model", "dla", "--bootstrap", "10"), "model 'dla' has no --bootstrap; pbm has"),
+        (("--bootstrap", "5", "--cluster", "nothing"), "has no column 'nothing' to cluster by"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(folder: Path, options: tuple[str, ...], message: str) -> None:
+    done = run_elute("fit", folder / "sound.parquet", *options)
+    assert done.code == 1
+    assert message in done.err
+
+
+def test_priors_are_named_and_can_be_left_out(folder: Path) -> None:
+    log = folder / "sound.parquet"
+    auto, none = (run_elute("fit", log, *options, "--json").json for options in ((), ("--relevance-prior", "none")))
+    assert none["prior"] == {"smooth": None, "relevance": None}
+    assert auto["prior"]["relevance"] is None  # these items have clicks enough
+    both = run_elute("fit", log, "--prior", "smooth", "--relevance-prior", "beta", "--json").json["prior"]
+    assert both["relevance"]["a"] > 0
+    assert both["smooth"]
+
+
+@pytest.mark.parametrize("cluster", ["query_id", "session_id"])
+def test_a_bootstrap_widens_or_confirms_the_error_bars(folder: Path, tmp_path: Path, cluster: str) -> None:
+    """These clicks are independent, so both kinds of clusters must come near the information's errors."""
+    log = folder / "sound.parquet"
+    done = run_elute("fit", log, "--bootstrap", 60, "--cluster", cluster, "--out", tmp_path / "drawn", "--json")
+    assert done.json["bootstrap"]["replicates"] == 60
+    assert done.json["bootstrap"]["cluster"] == cluster
+    assert run_elute("fit", log, "--out", tmp_path / "plain").code == 0
+    drawn, plain = (pq.read_table(tmp_path / name / "propensities.parquet") for name in ("drawn", "plain"))
+    ratio = drawn["log_se"].to_numpy()[1:] / plain["log_se"].to_numpy()[1:]
+    assert 0.6 < ratio.min() < ratio.max() < 1.6
+    low, high, value = (drawn[column].to_numpy() for column in ("low", "high", "propensity"))
+    assert ((low <= value) & (value <= high)).all()

@@ -16,6 +16,7 @@ _EPILOG = """\b
 Examples:
   elute check log.parquet
   elute check 'logs/*.csv.gz' --bias position,device --explore
+  elute check log.parquet --precision
   elute check duckdb://clicks.db#log --item doc_id --json
 
 \b
@@ -28,6 +29,7 @@ Exit code: 0 recoverable, 3 not recoverable, 1 the log cannot be used, 2 wrong u
 @click.option("--plan", type=click.Path(dir_okay=False), help="As if this repair plan had been carried out.")
 @click.option("--explore", is_flag=True, help="Also check every subset of the bias columns.")
 @click.option("--curve", is_flag=True, help="Also check random samples of the log, from 1% to all of it.")
+@click.option("--precision", is_flag=True, help="Also how precisely propensities are determined, and by what.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the samples drawn by --curve.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def check(
@@ -37,6 +39,7 @@ def check(
     plan: str | None,
     explore: bool,
     curve: bool,
+    precision: bool,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -45,17 +48,28 @@ def check(
     LOG is one or more paths, globs or folders of Parquet, CSV or NDJSON files (gzip too), or
     duckdb://file.db#table. Each row is an impression: a result shown to a user, clicked or not.
     """
+    import json
+
     from rich.console import Console
 
     from elute.cli import check_page
+    from elute.errors import EluteError
     from elute.identify.check import check as run
-    from elute.repair.plan import load
+    from elute.repair.plan import MergePlan, load
 
     links = load(plan) if plan is not None else None
     verdict = run(log, plan=links, explore=explore, curve=curve, seed=seed, progress=progress)
+    certificate = None
+    if precision:
+        from elute.estimate.certificate import certify
+
+        if log.roles.click is None:
+            raise EluteError(f"{log.engine.label} has no clicks, which --precision needs")
+        certificate = certify(verdict.counts, links if isinstance(links, MergePlan) else None, progress)
     if as_json:
-        click.echo(verdict.to_json())
+        fields = verdict.to_dict() | ({} if certificate is None else {"certificate": certificate.to_dict()})
+        click.echo(json.dumps(fields, ensure_ascii=False, allow_nan=False))
     else:
-        check_page.show(Console(), verdict, call)
+        check_page.show(Console(), verdict, call, certificate)
     if not verdict.recoverable:
         click.get_current_context().exit(NOT_RECOVERABLE)

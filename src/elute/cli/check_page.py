@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -9,15 +12,20 @@ from rich.text import Text
 
 from elute.cli.options import Invocation
 from elute.cli.text import count, listed, plain, share
+from elute.factors import describe
 from elute.identify.check import Check
+
+if TYPE_CHECKING:
+    from elute.estimate.certificate import Certificate
 
 _ISOLATED = 5
 _COMPONENTS = 8
 
 
-def show(console: Console, check: Check, call: Invocation) -> None:
+def show(console: Console, check: Check, call: Invocation, certificate: Certificate | None = None) -> None:
     """Print the page."""
-    console.print(Padding(Group(*_sections(check)), (1, 2, 0, 2)))
+    precision: list[RenderableType] = [] if certificate is None else [_precision(certificate), Text()]
+    console.print(Padding(Group(*_sections(check), *precision), (1, 2, 0, 2)))
     console.print(_next(check, call), soft_wrap=True)
 
 
@@ -131,6 +139,26 @@ def _curve(check: Check) -> Table:
     )
     table.caption_justify = "left"
     return table
+
+
+def _precision(certificate: Certificate) -> Group:
+    """The spread of the errors, and the links that make the largest."""
+    known = certificate.log_se[~np.isnan(certificate.log_se)]
+    size = f"{len(known):,} of {len(certificate.log_se):,} factors"
+    spread = ", ".join(f"{name} {value:.3f}" for name, value in zip(_QUARTILES, np.quantile(known, _AT), strict=True))
+    parts: list[RenderableType] = [Text(f"Standard error of log propensity ({size}): {spread}")]
+    if certificate.reason:
+        parts.append(Text(f"Not estimable as a whole: {plain(certificate.reason, 400)}", style="red"))
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for head in ("weakest links", "", "items", "standard error of their ratio"):
+        table.add_column(head, justify="left" if head in ("weakest links", "") else "right")
+    for link in certificate.links[:_COMPONENTS]:
+        ends = (Text(plain(describe(factor))) for factor in (link.a, link.b))
+        table.add_row(*ends, count(link.items), f"{link.resistance**0.5:.3f}")
+    return Group(*parts, Text(), table)
+
+
+_AT, _QUARTILES = (0.5, 0.9, 1.0), ("median", "90%", "largest")
 
 
 def _warnings(check: Check) -> Table:

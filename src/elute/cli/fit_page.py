@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -11,17 +12,25 @@ from rich.text import Text
 
 from elute.cli.text import count, plain
 from elute.estimate.base import Estimator
+from elute.estimate.pbm import PBM
 from elute.factors import describe, rows
+
+if TYPE_CHECKING:
+    from elute.estimate.bootstrap import Bootstrap
 
 _SHOWN = 40
 _WIDTH = 32
 
 
-def show(console: Console, name: str, fit: Estimator, out: str | None) -> None:
-    """Print the page."""
+def show(console: Console, name: str, fit: Estimator, out: str | None, drawn: Bootstrap | None) -> None:
+    """Print the page; `drawn`: where the error bars come from a bootstrap."""
     components = int(fit.component_.max()) + 1
     console.print(Padding(_sentence(name, fit, components), (1, 2)))
     console.print(Padding(_curve(fit, components), (0, 2, 1, 2)))
+    if drawn is not None:
+        console.print(f"  Error bars: {drawn.sentence}", soft_wrap=True)
+    if isinstance(fit, PBM) and any(fit.prior_.values()):
+        console.print(f"  Priors: {_priors(fit.prior_)}", soft_wrap=True)
     if out is not None:
         console.print(f"  Written to {out}: propensities.parquet, relevance.parquet, fit.json", soft_wrap=True)
 
@@ -38,6 +47,19 @@ def _sentence(name: str, fit: Estimator, components: int) -> Text:
             f"\n{count(components)} components, each at its own scale: do not compare across them.", style="red"
         )
     return text
+
+
+def _priors(chosen: dict[str, Any]) -> str:
+    """The priors in use, in words."""
+    words = []
+    if chosen["smooth"]:
+        strengths = ", ".join(f"{name} {value:.3g}" for name, value in chosen["smooth"].items())
+        words.append(f"smooth propensities (strength {strengths})")
+    if chosen["relevance"]:
+        words.append(
+            "relevance from Beta({a:.3g}, {b:.3g}), as most items have few clicks".format(**chosen["relevance"])
+        )
+    return "; ".join(words)
 
 
 def _curve(fit: Estimator, components: int) -> Table:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.counts import Counts, Membership, sums_by_item
+from elute.counts import Clustered, Counts, Membership, sums_by_item
 from elute.engines import sql, values
 from elute.engines.sources import Source
 from elute.errors import EluteError
@@ -161,6 +161,7 @@ class DuckDBEngine:
             membership=membership,
             collision_bound=0.0 if self._exact else len(items) * (len(items) - 1) / 2**65,
             read_items=lambda: self._item_table(roles, survey, items),
+            read_clusters=lambda column: self._clusters(roles, survey, items, factors, column),
         )
 
     def repeats_on_page(self, roles: Roles) -> int:
@@ -234,6 +235,24 @@ class DuckDBEngine:
             raise EluteError("two items share a 64-bit hash; run again with exact item codes (--exact)")
         order = np.argsort(items.find(table["elute_key"].to_numpy()))
         return table.drop_columns("elute_key").take(pa.array(order))
+
+    def _clusters(self, roles: Roles, survey: Survey, items: KeyTable, factors: KeyTable, column: str) -> Clustered:
+        """Cells by the values of a column; rows without one would belong to no cluster, and are refused."""
+        if column not in self.columns:
+            raise EluteError(f"{self.label} has no column '{column}' to cluster by")
+        shown = "count(*)" if roles.impressions is None else f"sum({values.impressions(roles, self._source.types)})"
+        table = self._arrow(
+            f"SELECT {sql.name(column)} AS elute_cluster, {self._key('item', roles.item)} AS elute_item, "
+            f"{self._key('factor', roles.bias)} AS elute_factor, ({shown})::BIGINT AS elute_shown, "
+            f"sum({values.clicks(roles, self._source.types)})::BIGINT AS elute_clicked FROM {self._keyed} "
+            f"{sql.conjunction(self._usable(roles, survey.nulls))} GROUP BY ALL"
+        )
+        if table["elute_cluster"].null_count:
+            raise EluteError(f"{self.label}: '{column}' is null in some rows, which then belong to no cluster")
+        cluster = table["elute_cluster"].combine_chunks().dictionary_encode().indices.to_numpy()
+        keys = (table[f"elute_{kind}"].to_numpy() for kind in ("item", "factor"))
+        item, factor = (known.find(key) for known, key in zip((items, factors), keys, strict=True))
+        return Clustered(cluster, item, factor, table["elute_shown"].to_numpy(), table["elute_clicked"].to_numpy())
 
     def _batches(
         self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False

@@ -74,13 +74,17 @@ class Estimator(ABC):
         """log_se by factor and by item of `problem`: maximum likelihood's, unless a model knows better."""
         return log_errors(problem, propensity, relevance)
 
+    def _scale(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
+        """What is reported of what was found."""
+        return rescale(problem, propensity, relevance)
+
     def fit(self, source: ClickLog | Counts, plan: Plan | None = None) -> Self:
         """Estimate from a log or its counts. Factors that `plan` joins share one propensity."""
         counts = source.counts(self.progress) if isinstance(source, ClickLog) else source
         began = time.perf_counter()
         problem = pose(counts, plan)
         found = self._solve(problem)
-        propensity, relevance = rescale(problem, found.propensity, found.relevance)
+        propensity, relevance = self._scale(problem, found.propensity, found.relevance)
         self.propensity_ = propensity[problem.merged]
         self.relevance_values_ = relevance
         self.component_ = problem.component[problem.merged]
@@ -128,6 +132,10 @@ class Estimator(ABC):
             "clicks": sums_by_item(counts.offsets, counts.clicks),
         }
         return _with_columns(counts.items, columns)
+
+    def report_errors(self, of_factors: Floats, of_items: Floats) -> None:
+        """Report these standard errors, a bootstrap's for instance, by factor and item of the log."""
+        self._log_se = of_factors, of_items
 
     def _both_errors(self) -> tuple[Floats, Floats]:
         if self._log_se is None:

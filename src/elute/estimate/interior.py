@@ -9,19 +9,22 @@ Cells with s > 0 keep η below 0 by themselves. A cell clicked every time does n
 up to the bound η ≤ 0. Such bounds are met as in a primal-dual interior-point method: a barrier μ·log(-η),
 with μ → 0, and a multiplier for each bound, which gives the weight multiplier/(-η). (Newton on the profiled
 likelihood alone fails there: it has a kink wherever an item moves from one bound to another.)
+
+A Gaussian prior on φ (`elute.estimate.smooth`) with precision Q adds the concave -½ φᵀQφ, and Q to L. Its
+latent effects are factors without cells.
 """
 
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from elute.counts import Amounts
-from elute.estimate.laplacian import conjugate_gradients, multiply
+from elute.estimate.laplacian import solve
 from elute.estimate.problem import Cells, Codes, Floats
 from elute.estimate.profile import BELOW_ONE, barrier_of, fit_items
 from elute.kernels.jit import jit
@@ -165,11 +168,13 @@ def _steps(
     return room, multiplier_room
 
 
-def maximise(cells: Cells, o: Floats, tolerance: float, max_iter: int, progress: Progress) -> Maximum:
+def maximise(
+    cells: Cells, o: Floats, tolerance: float, max_iter: int, progress: Progress, prior: csr_array | None = None
+) -> Maximum:
     """The maximum over cells whose items and factors have clicks, from propensities `o`.
 
-    `tolerance`: the distance to it in standard errors (the Newton decrement) at which to stop. Factors
-    without cells stay as they are.
+    `tolerance`: the distance to it in standard errors (the Newton decrement) at which to stop. `prior`: the
+    precision of log o; with it, factors need no clicks. Without it, factors without cells stay as they are.
     """
     bounds = int((cells.impressions == cells.clicks).sum())
     barrier = _FIRST_BARRIER if bounds else BARRIER
@@ -177,15 +182,20 @@ def maximise(cells: Cells, o: Floats, tolerance: float, max_iter: int, progress:
     weight, right, scale = np.empty(len(cells.factor)), np.empty_like(log_o), np.empty_like(log_o)
     force, mass, step_r = np.empty_like(log_r), np.empty_like(log_r), np.empty_like(log_r)
     multiplier, step_multiplier = np.ones(bounds), np.empty(bounds)
-    product = partial(multiply, cells.offsets, cells.factor, weight)
 
     def linearise(at_o: Floats, at_r: Floats) -> float:
-        return _linearise(*cells, at_o, at_r, barrier, multiplier, weight, force, mass, right, scale)
+        value = _linearise(*cells, at_o, at_r, barrier, multiplier, weight, force, mass, right, scale)
+        if prior is None:
+            return value
+        pull = prior @ at_o
+        np.subtract(right, pull, out=right)
+        np.add(scale, prior.diagonal(), out=scale)
+        return value - 0.5 * float(at_o @ pull)
 
     share = _LOOSE
     value = linearise(log_o, log_r)
     for iteration in range(max_iter + 1):
-        step_o, energy, _, solved = conjugate_gradients(product, right, scale, share, _CG_STEPS)
+        step_o, energy, _, solved = solve(*cells[:2], weight, prior, right, scale, share, _CG_STEPS)
         energy += float((force**2 / mass).sum())
         distance = energy**0.5
         if distance <= tolerance and barrier == BARRIER and solved:

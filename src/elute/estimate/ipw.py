@@ -79,10 +79,11 @@ class _Counterfactual(Estimator):
         """Estimate relevance from a log or its counts. A merge plan is refused: it is for estimated propensities."""
         if plan is not None:
             raise EluteError("propensities are given here: use the merge plan in the fit that they come from")
-        super().fit(source)
-        self.propensity_ = self._scaled = self.solution_.propensity
-        self.relevance_values_ = self.solution_.relevance
-        return self
+        return super().fit(source)
+
+    def _scale(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
+        """As given: known propensities put all components on one scale."""
+        return propensity, relevance
 
     def _solve(self, problem: Problem) -> Solution:
         alpha = given_values(problem.factors, self.propensities, PROPENSITY)

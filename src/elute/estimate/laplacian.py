@@ -12,12 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import csr_array
 
 from elute.kernels.jit import jit
 
 Floats = NDArray[np.float64]
 Offsets = NDArray[np.int64]
 Codes = NDArray[np.int32]
+
+DIRECT = 500
+"""Unknowns up to which a system with a prior is solved by Cholesky's method."""
 
 _DELAY = 5
 """Conjugate-gradient steps over which a gain is measured before the rest is taken to be smaller."""
@@ -122,3 +127,34 @@ def conjugate_gradients(
         direction = z + (following / along) * direction
         along = following
     return Solve(x, energy, max_steps, False)
+
+
+def solve(
+    offsets: Offsets,
+    factor: Codes,
+    weight: Floats,
+    prior: csr_array | None,
+    b: Floats,
+    scale: Floats,
+    share: float,
+    max_steps: int,
+) -> Solve:
+    """Solve (L + Q)·x = b, with Q the precision of a prior, which must tie all unknowns to each other, or None.
+
+    Strengths of a prior may differ by orders of magnitude, which conjugate gradients do not take well: up to
+    `DIRECT` unknowns they are spared. `scale`: the diagonal."""
+    if prior is not None and len(b) <= DIRECT:
+        matrix = prior.toarray() + grounded(offsets, factor, weight, np.arange(len(b), dtype=np.int32), len(b))
+        x = np.zeros_like(b)
+        try:
+            x[1:] = cho_solve(cho_factor(matrix[1:, 1:]), b[1:])
+        except LinAlgError:
+            pass
+        else:
+            return Solve(x, float(b @ x), 1, True)
+
+    def product(v: Floats) -> Floats:
+        image = multiply(offsets, factor, weight, v)
+        return image if prior is None else np.asarray(image + prior @ v)
+
+    return conjugate_gradients(product, b, scale, share, max_steps)

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from elute.errors import EluteError
 from elute.estimate.affine import Affine
 from elute.estimate.base import Estimator
 from elute.estimate.ctr import CTR
 from elute.estimate.dla import DLA
 from elute.estimate.em import RegressionEM
+from elute.estimate.harvest import Harvest
+from elute.estimate.ipw import IPW, AffineIPW
 from elute.estimate.naive import Naive
 from elute.estimate.pbm import PBM
 from elute.estimate.two_tower import TwoTower
 
-MODELS: dict[str, type[Estimator]] = {
+MODELS: dict[str, Callable[..., Estimator]] = {
     "pbm": PBM,
     "affine": Affine,
     "em": RegressionEM,
     "dla": DLA,
     "two-tower": TwoTower,
+    "harvest": Harvest,
+    "harvest-pivot": partial(Harvest, "pivot"),
+    "ipw": IPW,
+    "affine-ipw": AffineIPW,
     "naive": Naive,
     "ctr": CTR,
 }
+
+GIVEN = ("ipw", "affine-ipw")
+"""Those that take propensities from elsewhere, and with them any log: known propensities join components."""
+
+
+def build(name: str, **options: Any) -> Estimator:
+    """The estimator of this name; an option that is None is left at the model's own choice."""
+    given = {option: value for option, value in options.items() if value is not None}
+    known = inspect.signature(MODELS[name]).parameters
+    refused = [option for option in given if option not in known]
+    if refused:
+        raise EluteError(f"model '{name}' has no --{refused[0].replace('_', '-')}")
+    if name in GIVEN and "propensities" not in given:
+        raise EluteError(f"model '{name}' needs --propensities: the folder of a fit, or a file with its columns")
+    return MODELS[name](**given)

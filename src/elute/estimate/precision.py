@@ -14,11 +14,12 @@ probability 0.9999. Each draw is one conjugate-gradient solve.
 from __future__ import annotations
 
 import math
-from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.sparse import csr_array
 
 from elute.counts import Amounts
 from elute.estimate.laplacian import conjugate_gradients, diagonal, grounded, multiply
@@ -34,30 +35,79 @@ _SHARE = 1e-6
 _CG_STEPS = 10_000
 
 
-def log_errors(problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
+class Variances(NamedTuple):
+    """Of log o by factor (to its reference); of log r by item, through the propensities alone (mᵀVm), beside the
+    item's own information S. NaN where the data do not tie it to its reference."""
+
+    of_factors: Floats
+    through_factors: Floats
+    mass: Floats
+
+
+def log_errors(
+    problem: Problem, propensity: Floats, relevance: Floats, root: csr_array | None = None
+) -> tuple[Floats, Floats]:
     """log_se of every factor and item of `problem`; NaN where the data do not tie it to its reference.
 
-    A reference has 0. p counts as at most n/(n+1): n clicks in n impressions cannot tell it from 1."""
+    A reference has 0. p counts as at most n/(n+1): n clicks in n impressions cannot tell it from 1. `root`: as in
+    `variances`."""
+    w = information(*problem.cells[:3], relevance, propensity)
+    found = variances(problem, propensity, w, w, root)
+    return np.sqrt(found.of_factors), np.sqrt(1.0 / found.mass + found.through_factors)
+
+
+def variances(problem: Problem, propensity: Floats, w: Floats, own: Floats, root: csr_array | None = None) -> Variances:
+    """What `log_errors` are made of, from the information of cells about propensities (`w`) and about the items
+    themselves (`own`: another where they were shrunk after the propensities were fitted). `root`: R with RᵀR the
+    precision of a prior on log o, whose latent effects follow the factors; the variances are then those of the
+    posterior, L + RᵀR in place of L."""
     offsets, factor = problem.cells.offsets, problem.cells.factor
-    w = _weights(offsets, factor, problem.cells.impressions, relevance, propensity)
     parent = singletons(problem.n_factors)
     _link_informed(offsets, factor, w, parent)
     group, reference = roots(parent), references(propensity, problem.component)
     tied = (group == group[reference]) & (propensity > 0)
     free = tied & (reference != np.arange(problem.n_factors))
-    if free.sum() <= DENSE:
-        of_factors, of_items = _exact(offsets, factor, w, free)
+    if (free.sum() if root is None else root.shape[1]) > DENSE:
+        of_factors, of_items = _sampled(offsets, factor, w, own, reference, root)
+    elif root is None:
+        of_factors, of_items = _exact(offsets, factor, w, own, free)
     else:
-        of_factors, of_items = _sampled(offsets, factor, w, reference)
-    at = _informed_factor(offsets, factor, w)
-    of_items = np.where((at >= 0) & tied[at], of_items, np.nan)
-    return np.sqrt(np.where(tied, of_factors, np.nan)), np.sqrt(of_items)
+        of_factors, of_items = _posterior(offsets, factor, w, own, reference, root)
+    where = _informed_factor(offsets, factor, own)
+    known = (where >= 0) & tied[where]
+    mass = np.where(known, masses(offsets, own), np.nan)
+    return Variances(np.where(tied, of_factors, np.nan), np.where(known, of_items, np.nan), mass)
 
 
-def _exact(offsets: NDArray[np.int64], factor: Codes, w: Floats, free: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _exact(
+    offsets: NDArray[np.int64], factor: Codes, w: Floats, own: Floats, free: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
     """Variances by factor and item from a dense inverse over the `free` factors; the others are grounded."""
     row = np.where(free, np.cumsum(free) - 1, -1).astype(np.int32)
-    matrix = grounded(offsets, factor, w, row, int(free.sum()))
+    covariance = _inverse(grounded(offsets, factor, w, row, int(free.sum())))
+    of_factors = np.zeros(len(free))
+    of_factors[free] = np.diagonal(covariance)
+    return of_factors, _item_variances(offsets, factor, own, row, covariance)
+
+
+def _posterior(
+    offsets: NDArray[np.int64], factor: Codes, w: Floats, own: Floats, reference: NDArray[np.int64], root: csr_array
+) -> tuple[Floats, Floats]:
+    """As `_exact` with a prior. It ties the components to each other, so one factor is grounded, not one in each."""
+    n, size = len(reference), root.shape[1]
+    row = np.arange(n, dtype=np.int32)
+    matrix = (root.T @ root).toarray()
+    matrix[:n, :n] += grounded(offsets, factor, w, row, n)
+    covariance = np.zeros((size, size))
+    covariance[1:, 1:] = _inverse(np.ascontiguousarray(matrix[1:, 1:]))
+    covariance = covariance[:n, :n]
+    across = covariance[:, reference]
+    covariance = covariance - across - across.T + covariance[np.ix_(reference, reference)]
+    return np.maximum(np.diagonal(covariance), 0.0), _item_variances(offsets, factor, own, row, covariance)
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """`invert`, scaled to a unit diagonal first: counts of different sizes stay apart from rounding."""
     scale = np.sqrt(np.diagonal(matrix))
     for _ in range(2):
         matrix /= scale
@@ -66,9 +116,7 @@ def _exact(offsets: NDArray[np.int64], factor: Codes, w: Floats, free: NDArray[n
     for _ in range(2):
         covariance /= scale
         covariance = covariance.T
-    of_factors = np.zeros(len(free))
-    of_factors[free] = np.diagonal(covariance)
-    return of_factors, _item_variances(offsets, factor, w, row, covariance)
+    return covariance
 
 
 def invert(matrix: Floats) -> Floats:
@@ -84,26 +132,37 @@ def invert(matrix: Floats) -> Floats:
 
 
 def _sampled(
-    offsets: NDArray[np.int64], factor: Codes, w: Floats, reference: NDArray[np.int64]
+    offsets: NDArray[np.int64],
+    factor: Codes,
+    w: Floats,
+    own: Floats,
+    reference: NDArray[np.int64],
+    root: csr_array | None,
 ) -> tuple[Floats, Floats]:
     """Variances by factor and item from draws."""
     rng = np.random.default_rng(_SEED)
-    scale = diagonal(offsets, factor, w, len(reference))
-    of_factors, of_items = np.zeros(len(reference)), np.zeros(len(offsets) - 1)
+    n = len(reference)
+    if root is None:
+        root = csr_array((0, n))
+    precision, size = csr_array(root.T @ root), root.shape[1]
+    scale = precision.diagonal()
+    scale[:n] += diagonal(offsets, factor, w, n)
+    of_factors, of_items = np.zeros(n), np.zeros(len(offsets) - 1)
     for _ in range(DRAWS):
-        noise = _project(offsets, factor, w, rng.standard_normal(len(w)), len(reference))
-        u = conjugate_gradients(partial(multiply, offsets, factor, w), noise, scale, _SHARE, _CG_STEPS).x
+        noise = _project(offsets, factor, w, rng.standard_normal(len(w)), size) + root.T @ rng.standard_normal(
+            root.shape[0]
+        )
+        u = conjugate_gradients(
+            lambda v: multiply(offsets, factor, w, v) + precision @ v, noise, scale, _SHARE, _CG_STEPS
+        ).x[:n]
         u -= u[reference]
         of_factors += u**2 / DRAWS
-        of_items += _item_means(offsets, factor, w, u) ** 2 / DRAWS
-    return of_factors, of_items + _item_variances(offsets, factor, w, np.full(len(reference), -1, np.int32), _NONE)
-
-
-_NONE = np.zeros((0, 0))
+        of_items += _item_means(offsets, factor, own, u) ** 2 / DRAWS
+    return of_factors, of_items
 
 
 @jit
-def _weights(
+def information(
     offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, relevance: Floats, propensity: Floats
 ) -> Floats:
     """w = n·p/(1-p) of every cell, with p at most n/(n+1); 0 where p is 0 or no number."""
@@ -142,8 +201,17 @@ def _informed_factor(offsets: NDArray[np.int64], factor: Codes, w: Floats) -> Co
 
 
 @jit
+def masses(offsets: NDArray[np.int64], w: Floats) -> Floats:
+    """S of every item."""
+    out = np.zeros(offsets.shape[0] - 1)
+    for item in range(out.shape[0]):
+        out[item] = w[offsets[item] : offsets[item + 1]].sum()
+    return out
+
+
+@jit
 def _item_variances(offsets: NDArray[np.int64], factor: Codes, w: Floats, row: Codes, covariance: Floats) -> Floats:
-    """1/S + mᵀVm of every item; factors without a row count as known."""
+    """mᵀVm of every item; factors without a row count as known."""
     out = np.full(offsets.shape[0] - 1, np.nan)
     for item in range(out.shape[0]):
         begin, end = offsets[item], offsets[item + 1]
@@ -158,7 +226,7 @@ def _item_variances(offsets: NDArray[np.int64], factor: Codes, w: Floats, row: C
                     j = row[factor[b]]
                     if j >= 0:
                         spread += w[a] * (w[b] / total) * covariance[i, j]
-        out[item] = (1.0 + spread) / total
+        out[item] = spread / total
     return out
 
 

@@ -16,6 +16,7 @@ STUDIES: dict[str, str] = {
     "identifiability-figure4ab": "which swap to show, which factors to merge",
     "identifiability-figure6": "observation curves, alone and merged",
     "repair-budget": "a traffic budget spent well, at random, or on the links alone",
+    "fit-yandex": "propensities and held-out perplexity on real clicks",
     "fit-coverage": "how often 95% intervals of propensities hold the truth",
 }
 """Name and what it shows; the module is called the same, with underscores."""
