@@ -38,8 +38,11 @@ def lines(
 ) -> Spec:
     """A line and points for every series; a band between `low` and `high`. Fields are named as they read."""
     scale: Spec = {"zero": False} if domain is None else {"domain": list(domain)}
-    across = {"field": x, "type": "quantitative", "title": x, "scale": {"type": "log"} if log_x else {"zero": False}}
-    colour = {"field": series, "type": "nominal", "sort": None, "title": None}
+    axis: Spec = {"format": "~s" if log_x else "~g", "grid": False}
+    spacing: Spec = {"type": "log"} if log_x else {"zero": False, "nice": False}
+    across = {"field": x, "type": "quantitative", "title": x, "scale": spacing, "axis": axis}
+    legend = {"symbolOpacity": 1, "symbolType": "stroke"}
+    colour = {"field": series, "type": "nominal", "sort": None, "title": None, "legend": legend}
     layers: list[Spec] = []
     if low is not None and high is not None:
         edges = {
