@@ -70,7 +70,9 @@ def _cell(entry: Compared) -> str:
 
 
 def number(value: float) -> str:
-    """Three decimals, or a power of ten for what would vanish in them."""
+    """Three decimals, none for counts, or a power of ten for what would vanish in them."""
+    if value == round(value) and abs(value) > 1:
+        return f"{value:,.0f}"
     if value != 0 and abs(value) < 5e-4:
         return f"{value:.0e}"
     return f"{value:,.3f}" if abs(value) < 1000 else f"{value:,.0f}"
