@@ -4,7 +4,7 @@ Relevance is a probability at the scale at which the largest propensity of its c
 r ~ Beta(a, b) for every item, and a relevance is the posterior mean; (C + a)/(N + a + b) where all o are 1.
 a and b maximise the marginal likelihood of the clicks. Both need integrals over r of the item's likelihood
 r^C·Π(1 - r·o)^s, times the prior: in log odds the integrand is smooth, has one maximum and falls
-exponentially on both sides, so the trapezoidal rule, marching out from the maximum, is exact to rounding.
+exponentially on both sides, so the trapezoidal rule, marching out from the maximum, is good to five digits.
 
 Propensities are fitted before, without this prior (`elute.estimate.conditional`). They must be: the prior says
 that items shown under a factor are a fair sample of all, which a ranker sees to it they are not, so it would
@@ -32,7 +32,7 @@ _BOUNDS = (math.log(1e-2), math.log(1e5))
 
 _FIRST = 0.5
 _LAST_EXCESS = 1e-4
-_STEP = 0.5
+_STEP = 0.4
 """Of the trapezoidal rule in log odds, times their standard deviation where that is below 1."""
 
 _NEGLIGIBLE = -22.0

@@ -9,14 +9,14 @@ There are two kinds of clusters. Where each item lies in one (queries, as an ite
 draw gives every item an integer weight. It cannot say how noisy the item's own clicks are, as an item is drawn
 with all its clicks or not at all: so the bootstrap tells what propensities contribute to the error of a
 relevance, every item being refitted to all its clicks in every replicate, and the variance that the item's
-clicks have by themselves is added. Other clusters (sessions) need cells of their own (`Clustered`); their draws
+clicks have by themselves is added. (What a query's habits do to its own items' clicks no draw of queries shows:
+they are part of what is estimated.) Other clusters (sessions) need cells of their own (`Clustered`); their draws
 renew the items' clicks too, and an item may be absent from some.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,8 @@ class Bootstrap:
     and are not none: `factor_replicates` and `item_replicates` say how many did. NaN where fewer than two; a
     reference has 0. `propensity_low` and `propensity_high` hold the middle 95% of replicates.
 
-    `disconnected`: replicates with more components than the log. `failed`: those whose fit did not converge, or
-    left factors without a finite ratio to the rest.
+    `disconnected`: replicates with more components than the log; a factor not shown is one by itself. `failed`:
+    those whose fit did not converge, or left factors without a finite ratio to the rest.
     """
 
     propensity_log_se: Floats
@@ -125,14 +125,14 @@ def bootstrap(
             impressions, clicks = (_sums(cell, weight, amounts, n) for amounts in clustered[3:])
         drawn, kept = _drawn(problem, impressions, clicks)
         found = again.factors_of(drawn)
-        disconnected += int(drawn.component[kept.factors].max()) + 1 > components
+        disconnected += int(drawn.component.max()) + 1 > components
         failed += bool(found.reason)
         tied = (drawn.component == drawn.component[reference]) | (again.prior is not None)
         whole = tied & ~found.apart & (found.o[reference] > 0) & ~found.apart[reference]
         state = np.where(whole, np.where(found.o > 0, _FOUND, _ZERO), _UNKNOWN)
         o = np.where(state == _FOUND, found.o / np.where(whole, found.o[reference], 1.0), 0.0)
         log_o[replicate, state == _FOUND] = np.log(o[state == _FOUND])
-        items = np.flatnonzero(kept.items) if clustered is not None else np.arange(problem.n_items)
+        items = np.flatnonzero(kept) if clustered is not None else np.arange(problem.n_items)
         refitted = drawn if clustered is not None else problem
         r = again.items_given(refitted, o)
         known = _known(refitted.cells.offsets, refitted.cells.factor, refitted.cells.clicks, state) & (r > 0)
@@ -187,21 +187,18 @@ class _Moments:
         return np.where(enough, self._squares / np.maximum(self.count - 1, 1), np.nan)
 
 
-class _Kept(NamedTuple):
-    items: NDArray[np.bool_]
-    factors: NDArray[np.bool_]
-
-
-def _drawn(problem: Problem, impressions: NDArray[np.uint64], clicks: NDArray[np.uint64]) -> tuple[Problem, _Kept]:
-    """The problem that new amounts pose; items without any are not in it, factors are, each a component."""
+def _drawn(
+    problem: Problem, impressions: NDArray[np.uint64], clicks: NDArray[np.uint64]
+) -> tuple[Problem, NDArray[np.bool_]]:
+    """The problem that new amounts pose, and which items are in it; factors without any are, each a component."""
     cells = shown(Cells(problem.cells.offsets, problem.cells.factor, impressions, clicks))
-    items = np.diff(cells.offsets) > 0
+    kept = np.diff(cells.offsets) > 0
     cells = cells._replace(offsets=np.unique(cells.offsets))
     parent = singletons(problem.n_factors)
     link_cells(parent, cells.offsets, cells.factor, np.arange(problem.n_factors, dtype=np.int32))
     total = by_factor(cells.factor, cells.impressions, problem.n_factors).astype(np.int64)
     component = order(roots(parent), total).of_factor
-    return Problem(cells, problem.merged, component, problem.factors), _Kept(items, total > 0)
+    return Problem(cells, problem.merged, component, problem.factors), kept
 
 
 def _cells_of(counts: Counts, problem: Problem, clustered: Clustered) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Offsets = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
-DIRECT = 500
+DIRECT = 100
 """Unknowns up to which a system with a prior is solved by Cholesky's method."""
 
 _DELAY = 5
