@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from elute.audit.cmip.metric import cmip
     from elute.counts import Counts
     from elute.errors import EluteError
     from elute.estimate.affine import Affine
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from elute.repair.intervention import swap
     from elute.repair.merging import merge
     from elute.repair.plan import MergePlan, SwapPlan
-
-__version__ = version("elute")
 
 _HOMES = {
     "Affine": "elute.estimate.affine",
@@ -49,6 +48,7 @@ _HOMES = {
     "bootstrap": "elute.estimate.bootstrap",
     "certify": "elute.estimate.certificate",
     "check": "elute.identify.check",
+    "cmip": "elute.audit.cmip.metric",
     "generic_identifiability": "elute.identify.generic",
     "merge": "elute.repair.merging",
     "read_log": "elute.log",
@@ -75,6 +75,7 @@ __all__ = [
     "bootstrap",
     "certify",
     "check",
+    "cmip",
     "generic_identifiability",
     "merge",
     "read_log",
@@ -84,6 +85,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `import elute` costs nothing."""
+    if name == "__version__":
+        return version("elute")
     if name not in _HOMES:
         raise AttributeError(f"module 'elute' has no attribute '{name}'")
     return getattr(import_module(_HOMES[name]), name)

@@ -21,6 +21,7 @@ STUDIES: dict[str, str] = {
     "identifiability-figure7": "how often the graph is connected, over sample size and number of features",
     "repair-budget": "a traffic budget spent well, at random, or on the links alone",
     "fit-yandex": "propensities and held-out perplexity on real clicks",
+    "fit-priors": "where the priors help, and whether their error bars hold",
     "fit-coverage": "how often 95% intervals of propensities hold the truth",
 }
 """Name and what it shows; the module is called the same, with underscores."""

@@ -1,0 +1,47 @@
+"""Checkpoints: any tree of arrays as one npz file, an array a leaf, named by its path. No pickle, read or written."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from elute.errors import EluteError
+
+
+def save(path: str | Path, tree: Any) -> None:
+    """Write the leaves of `tree`; a file already there is replaced whole or not at all."""
+    leaves = {
+        jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    }
+    partial = Path(f"{path}.partial")
+    with partial.open("wb") as file:
+        np.savez(file, allow_pickle=False, **leaves)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def load(path: str | Path, like: Any) -> Any:
+    """The tree that was saved, in the shape of `like`; lengths may differ only where `like` is empty."""
+    try:
+        with np.load(path, allow_pickle=False) as saved:
+            leaves = {name: saved[name] for name in saved.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as reason:
+        raise EluteError(f"{path} is not a readable checkpoint ({reason}); delete it to start anew") from reason
+    wanted, structure = jax.tree_util.tree_flatten_with_path(like)
+    named = [(jax.tree_util.keystr(where), leaf) for where, leaf in wanted]
+    if {name for name, _ in named} != leaves.keys():
+        raise EluteError(f"{path} is a checkpoint of another learner; use the settings it was made with, or delete it")
+    for name, leaf in named:
+        if leaf.size and leaves[name].shape != leaf.shape:
+            have, want = leaves[name].shape, leaf.shape
+            raise EluteError(
+                f"{path} has {have} for {name}, where this learner has {want}; use its settings, or delete it"
+            )
+    return jax.tree_util.tree_unflatten(structure, [jnp.asarray(leaves[name]) for name, _ in named])

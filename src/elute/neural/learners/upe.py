@@ -1,0 +1,184 @@
+"""Unconfounded propensity estimation (section 4 of the UPE paper).
+
+A propensity model that reads document and position first learns what of the position the document explains (the
+confounding effect, Eq. 8 to 10), then, with that part frozen, learns position embeddings from the confounded
+propensities of dual learning (Eq. 11 to 13). Averaged over documents whatever their position (Eq. 6d, 7, 14) it
+gives the propensities that weigh the ranker's clicks (Eq. 3a).
+
+The text leaves open, and here are settings:
+
+- What is averaged (`average`). Eq. 14 calls the network's output a probability, but it is a logit that only softmax
+  makes one. "logit": the mean logit; "exponential": the mean of its exponential; "probability": the mean over
+  documents of the softmax over the positions where each could stand.
+- What the confounded target y^p of Eq. 13 is (`target`). "logit": the dual problem's logits, so that the softmax in
+  Eq. 13 gives its propensities back; "probability": these propensities, which the softmax makes nearly flat; "ratio":
+  propensities relative to the last position, as the paper plots them, which it makes extremely peaked; "clicks": no
+  propensities at all but clicks weighted by inverse relevance, which is what the public code does.
+- When what is trained (`stages`). None: all at every step; else one after the other, in cycles.
+- What the average is over (`over`): the batch, or all lists of the log.
+
+Eq. 7 as printed sums over documents at their own positions, which leaves no position to average for; here every
+document is put at every position, as Eq. 6d says. Zero logging scores are as good as none: "mrr" and "dcg" of Eq. 15
+fit positions instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from elute.errors import EluteError
+from elute.neural import dual, joint
+from elute.neural.data import View
+from elute.neural.learner import Groups, Learner, Memory, State
+from elute.neural.losses import attention_rank, softmax_loss
+from elute.neural.networks import Key
+
+Average = Literal["logit", "exponential", "probability"]
+Target = Literal["logit", "probability", "ratio", "clicks"]
+Confounding = Literal["scores", "mrr", "dcg", "none"]
+
+
+class Stages(NamedTuple):
+    """Steps of each stage in a cycle; online, a cycle is the time between two renewals of the lists.
+
+    The confounding effect, then the position embeddings; until both are done the ranker learns as in dual learning,
+    and after that, for the rest of the cycle, with the adjusted propensities.
+    """
+
+    confounding: int = 500
+    joint: int = 500
+    cycle: int = 2_500
+
+
+@dataclass(frozen=True)
+class UPE(Learner):
+    """A ranker weighted by unconfounded propensities."""
+
+    average: Average = "logit"
+    target: Target = "logit"
+    stages: Stages | None = None
+    over: Literal["batch", "log"] = "batch"
+    confounding: Confounding = "scores"
+    """What the confounding effect is learnt from: logging scores, or positions (Eq. 15), or nothing."""
+    frozen: bool = True
+    """Whether learning position embeddings leaves encoder and network as they are."""
+
+    def __post_init__(self) -> None:
+        for name, value, there in (
+            ("average", self.average, ("logit", "exponential", "probability")),
+            ("target", self.target, ("logit", "probability", "ratio", "clicks")),
+            ("over", self.over, ("batch", "log")),
+            ("confounding", self.confounding, ("scores", "mrr", "dcg", "none")),
+        ):
+            if value not in there:
+                raise EluteError(f"UPE has no {name} '{value}'; there are: {', '.join(there)}")
+
+    @property
+    def whole_log(self) -> bool:
+        return self.over == "log"
+
+    def parameters(self, key: Key, n_features: int, positions: int) -> Groups:
+        ranker, document, position = jax.random.split(key, 3)
+        return {
+            "ranker": self.network.init(ranker, n_features),
+            "dual": dual.init(positions),
+            "document": joint.init(document, n_features),
+            "position": joint.init_positions(position, positions),
+        }
+
+    def memory(self, n_features: int, positions: int) -> Memory:
+        return {"log_propensities": jnp.zeros(positions)}
+
+    def active(self, step: Array) -> dict[str, Array]:
+        if self.stages is None:
+            return {}
+        now = step % self.stages.cycle
+        end = self.stages.confounding + self.stages.joint
+        first = now < self.stages.confounding
+        return {"document": first, "position": ~first & (now < end), "dual": now < end}
+
+    def loss(self, params: Groups, memory: Memory, seen: View, key: Key | None, step: Array) -> tuple[Array, Memory]:
+        scores = self.network.scores(params["ranker"], seen.x, key)
+        encoded = joint.encode(params["document"], seen.x)
+        adjusted = memory["log_propensities"]
+        if self.over == "batch":
+            adjusted = mean_over_documents(self._propensity_logs(params, encoded), seen.mask, self.average)
+            adjusted = jax.lax.stop_gradient(adjusted)
+        weights = dual.inverse_propensity(self._weighing(params, adjusted, step))
+        return (
+            softmax_loss(scores, seen.clicks * weights, seen.mask)
+            + self._confounding_loss(params, encoded, seen)
+            + self._joint_loss(params, encoded, scores, seen)
+        ), {"log_propensities": adjusted}
+
+    def _weighing(self, params: Groups, adjusted: Array, step: Array) -> Array:
+        """Log propensities that weigh clicks at this step."""
+        if self.stages is None:
+            return adjusted
+        early = step % self.stages.cycle < self.stages.confounding + self.stages.joint
+        return jnp.where(early, dual.logits(params["dual"]), adjusted)
+
+    def _confounding_loss(self, params: Groups, encoded: Array, seen: View) -> Array:
+        """What of the ranking a document's features explain (Eq. 10)."""
+        if self.confounding == "none":
+            return jnp.zeros(())
+        position = jnp.arange(1, seen.mask.shape[1] + 1)
+        if self.confounding == "scores":
+            if seen.logging is None:
+                raise EluteError(
+                    "UPE needs the logging policy's scores; pass them, or set confounding to 'mrr' or 'dcg'"
+                )
+            wanted = seen.logging
+        else:
+            by_rank = 1 / position if self.confounding == "mrr" else 1 / jnp.log2(position + 1)  # Eq. 15
+            wanted = jnp.broadcast_to(by_rank, seen.mask.shape)
+        return attention_rank(joint.score(params["document"], encoded), wanted, seen.mask)
+
+    def _joint_loss(self, params: Groups, encoded: Array, scores: Array, seen: View) -> Array:
+        """Position embeddings against the confounded propensities (Eq. 12, 13), and the dual problem's (Eq. 3b)."""
+        document = params["document"]
+        if self.frozen:
+            document, encoded = jax.lax.stop_gradient((document, encoded))
+        fitted = joint.score(document, encoded + params["position"])
+        if self.target == "clicks":
+            return softmax_loss(fitted, seen.clicks * dual.inverse_relevance(scores), seen.mask)
+        logits = dual.logits(params["dual"])
+        wanted = {
+            "logit": logits,
+            "probability": jax.nn.softmax(logits),
+            "ratio": jnp.exp(logits - logits[-1]),
+        }[self.target]
+        confounded = jax.lax.stop_gradient(jnp.broadcast_to(wanted, seen.mask.shape))
+        return attention_rank(fitted, confounded, seen.mask) + dual.loss(params["dual"], scores, seen)
+
+    def _propensity_logs(self, params: Groups, encoded: Array) -> Array:
+        """(…, positions): for each document, what is averaged, or its logarithm."""
+        logits = joint.everywhere(params["document"], encoded, params["position"])
+        return jax.nn.log_softmax(logits, axis=-1) if self.average == "probability" else logits
+
+    def over_log(self, state: State, features: Array, documents: Array) -> State:
+        if self.over == "batch":
+            return state
+
+        def of_list(rows: Array) -> Array:
+            return self._propensity_logs(state.params, joint.encode(state.params["document"], features[rows]))
+
+        logs = jax.lax.map(of_list, jnp.maximum(documents, 0), batch_size=256)
+        adjusted = mean_over_documents(logs, documents >= 0, self.average)
+        return state._replace(memory={"log_propensities": adjusted})
+
+    def log_propensities(self, state: State) -> Array:
+        return state.memory["log_propensities"]
+
+
+def mean_over_documents(logs: Array, mask: Array, average: Average) -> Array:
+    """Backdoor adjustment: log P(E | do(K = k)) from what every document gives at every position (Eq. 6d, 7)."""
+    count = jnp.maximum(mask.sum(), 1)
+    if average == "logit":
+        return jnp.where(mask[..., None], logs, 0.0).sum(axis=(0, 1)) / count
+    return jax.nn.logsumexp(jnp.where(mask[..., None], logs, -jnp.inf), axis=(0, 1)) - jnp.log(count)

@@ -1,0 +1,166 @@
+"""The training loop: runs of fused steps, validation, early stopping, checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike, NDArray
+
+from elute.errors import EluteError
+from elute.neural import checkpoint as checkpoints
+from elute.neural.data import checked_features
+from elute.neural.learner import Learner, State, scored
+from elute.neural.metrics import Judged, judged, ndcg
+from elute.neural.sources import Online, Source
+from elute.progress import Progress, silent
+from elute.ranking import RankingData
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how to train; the defaults are those of the UPE paper (5.1)."""
+
+    steps: int = 10_000
+    batch: int = 256
+    fused: int = 50
+    """Steps in one call of the device."""
+    every: int = 500
+    """Steps between validations, checkpoints and calls of the progress."""
+    patience: int | None = None
+    """Validations in a row without a better nDCG after which training stops; None: never."""
+    k: int = 10
+    """Validation is by nDCG@k."""
+
+
+class Moment(NamedTuple):
+    """What was measured at a validation."""
+
+    step: int
+    loss: float
+    """Mean since the last one."""
+    ndcg: float
+    """NaN without validation data."""
+    propensities: NDArray[np.float32]
+    """Position 1 = 1."""
+
+
+class Trained(NamedTuple):
+    """A learner with the state to use: the best one on the validation data, else the last one."""
+
+    learner: Learner
+    state: State
+    history: list[Moment]
+
+    def scores(self, features: ArrayLike) -> NDArray[np.float32]:
+        """By document row; a higher score ranks higher."""
+        return np.asarray(scored(self.learner, self.state, jnp.asarray(checked_features(features))))
+
+    def propensities(self, against: int = 1) -> NDArray[np.float32]:
+        """By position, with that of position `against` set to 1."""
+        return np.asarray(self.learner.propensities(self.state, against))
+
+
+class _Run(NamedTuple):
+    """All that decides how training goes on; this is what a checkpoint holds."""
+
+    state: State
+    best: State
+    best_ndcg: Array
+    stale: Array
+    """Validations since the best one."""
+    changing: dict[str, Array]
+    history: Array
+    """(validations, 3 + positions)."""
+
+
+def train(
+    learner: Learner,
+    source: Source,
+    settings: Settings = Settings(),  # noqa: B008 - frozen
+    *,
+    seed: int = 0,
+    validation: RankingData | None = None,
+    progress: Progress = silent,
+    checkpoint: str | Path | None = None,
+) -> Trained:
+    """Train a learner. With a `checkpoint`, its file is written as training goes, and resumed where it exists."""
+    _check(settings, source, validation)
+    n_features, positions = source.shape
+    state = learner.init(jax.random.PRNGKey(seed), n_features, positions)
+    run = _Run(state, state, jnp.float32(-1), jnp.int32(0), source.changing(), jnp.zeros((0, 3 + positions)))
+    if checkpoint is not None and Path(checkpoint).exists():
+        run = _Run(*checkpoints.load(checkpoint, run))
+        source = source.changed(run.changing)
+    held = None if validation is None else judged(validation)
+    while int(run.state.step) < settings.steps and not _stopped(run, settings):
+        run, source = _until_next(learner, source, run, settings, held)
+        step, value = int(run.state.step), float(run.history[-1, 2])
+        progress("training" if held is None else f"training: nDCG@{settings.k} {value:.4f}", step, settings.steps)
+        if checkpoint is not None:
+            checkpoints.save(checkpoint, run)
+    moments = [Moment(int(row[0]), float(row[1]), float(row[2]), row[3:]) for row in np.asarray(run.history)]
+    return Trained(learner, run.state if held is None else run.best, moments)
+
+
+def _until_next(
+    learner: Learner, source: Source, run: _Run, settings: Settings, held: Judged | None
+) -> tuple[_Run, Source]:
+    """Train up to the next validation, and validate."""
+    state, step = run.state, int(run.state.step)
+    end = min((step // settings.every + 1) * settings.every, settings.steps)
+    losses, lengths = [], []
+    while step < end:
+        length = min(settings.fused, end - step)
+        state, loss = source.advance(learner, state, length, settings.batch)
+        step += length
+        source = source.refreshed(learner, state, step)
+        losses.append(loss)
+        lengths.append(length)
+    loss = jnp.average(jnp.stack(losses), weights=jnp.asarray(lengths, jnp.float32))
+    if not jnp.isfinite(loss):
+        raise EluteError(
+            f"the loss is not finite by step {step:,}; lower the learning rate, {learner.optimiser.rate:g}"
+        )
+    value = jnp.float32(jnp.nan) if held is None else _validate(learner, state, held, settings.k)
+    row = jnp.concatenate((jnp.stack((jnp.float32(step), loss, value)), learner.propensities(state)))
+    history = jnp.concatenate((run.history, row[None]))
+    better = bool(value > run.best_ndcg)
+    return _Run(
+        state,
+        state if better else run.best,
+        value if better else run.best_ndcg,
+        jnp.int32(0) if better else run.stale + 1,
+        source.changing(),
+        history,
+    ), source
+
+
+@partial(jax.jit, static_argnames=("learner", "k"))
+def _validate(learner: Learner, state: State, held: Judged, k: int) -> Any:
+    return ndcg(learner.scores(state, held.features), held, k)
+
+
+def _stopped(run: _Run, settings: Settings) -> bool:
+    return settings.patience is not None and int(run.stale) >= settings.patience
+
+
+def _check(settings: Settings, source: Source, validation: RankingData | None) -> None:
+    for name in ("steps", "batch", "fused", "every", "k"):
+        if getattr(settings, name) < 1:
+            raise EluteError(f"{name} must be at least 1; it is {getattr(settings, name)}")
+    if settings.every % settings.fused:
+        raise EluteError(f"every ({settings.every}) must be a multiple of fused ({settings.fused})")
+    if isinstance(source, Online) and source.every % settings.fused:
+        raise EluteError(f"lists renewed every {source.every} steps need a multiple of fused ({settings.fused})")
+    if settings.patience is not None and (settings.patience < 1 or validation is None):
+        raise EluteError("patience must be at least 1 and needs validation data; pass validation=")
+    if validation is not None and validation.features.shape[1] != source.shape[0]:
+        have, want = validation.features.shape[1], source.shape[0]
+        raise EluteError(f"validation documents have {have} features, training documents {want}; they must be the same")

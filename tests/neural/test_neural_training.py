@@ -1,0 +1,212 @@
+"""The training loop: exact resuming, early stopping, fused steps, host batches, recovery of propensities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from neural_worlds import BIAS, FEATURES, KEY, POSITIONS, graded, linear_world, quick
+
+from elute.errors import EluteError
+from elute.neural import checkpoint, export
+from elute.neural.data import Batch
+from elute.neural.host import Host, HostBatch, from_table
+from elute.neural.learners.dla import DLA
+from elute.neural.learners.naive import Naive
+from elute.neural.learners.upe import UPE, Stages
+from elute.neural.learners.vectorization import Vectorization
+from elute.neural.metrics import candidates, judged, ndcg
+from elute.neural.networks import LINEAR, Network
+from elute.neural.optimise import Optimiser
+from elute.neural.sources import Offline, Online, Source, logged, shown_by, world
+from elute.neural.train import Settings, train
+
+TINY = Network((4,), 0.2)
+ADAM = Optimiser("adam", 0.01)
+POINTWISE = Naive(TINY, objective="sigmoid")
+"""Listwise losses leave the last bias free: its gradient is rounding, which AdaGrad blows up to a step."""
+
+
+def online() -> Online:
+    data = graded()
+    rows, scores = shown_by(jnp.zeros(data.n_documents), jnp.asarray(candidates(data)), 3)
+    shown = world(data.features, rows, scores, (data.grades + 1) / 5, BIAS[:3])
+    return Online(shown, jnp.asarray(candidates(data)), 20)
+
+
+def assert_same(one: Any, other: Any) -> None:
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("learner", "source"),
+    [
+        (UPE(TINY, ADAM, stages=Stages(10, 20, 50)), online()),
+        (DLA(TINY), Offline(linear_world(20)[0])),
+    ],
+    ids=["upe online", "dla offline"],
+)
+def test_resumed_training_is_uninterrupted_training_bit_for_bit(learner: Any, source: Source, tmp_path: Path) -> None:
+    whole, halves = Settings(60, 8, 10, 30), [Settings(steps, 8, 10, 30) for steps in (30, 60)]
+    held = graded()
+    at_once = train(learner, source, whole, seed=3, validation=held, checkpoint=tmp_path / "once.npz")
+    for part in halves:
+        resumed = train(learner, source, part, seed=3, validation=held, checkpoint=tmp_path / "twice.npz")
+    assert_same(at_once.state, resumed.state)
+    assert [moment.step for moment in resumed.history] == [30, 60]
+    assert_same(at_once.history, resumed.history)
+    once, twice = (np.load(tmp_path / name, allow_pickle=False) for name in ("once.npz", "twice.npz"))
+    assert once.files == twice.files
+    for name in once.files:
+        np.testing.assert_array_equal(once[name], twice[name])
+    other = train(learner, source, whole, seed=4, validation=held)
+    assert any(
+        (np.asarray(a) != b).any() for a, b in zip(*map(jax.tree.leaves, (other.state, at_once.state)), strict=True)
+    )
+
+
+def test_online_lists_follow_the_ranker() -> None:
+    source, model = online(), Naive(TINY)
+    state = model.init(KEY, FEATURES, 3)
+    assert source.refreshed(model, state, 30) is source
+    after = source.refreshed(model, state, 40).changing()
+    scores = np.asarray(model.scores(state, source.data.features))
+    for shown, rows, logging in zip(*map(np.asarray, (source.candidates, *after.values())), strict=True):
+        best = sorted(shown[shown >= 0], key=lambda row: -scores[row])[:3]
+        np.testing.assert_array_equal(rows, best)
+        np.testing.assert_allclose(logging, scores[best], rtol=1e-6)
+
+
+def test_early_stopping_restores_the_best_state() -> None:
+    """Clicks that follow grades at first, and their opposite from the third validation on."""
+    data = graded(60)
+    rows = candidates(data)[:, :3]
+    good = (data.grades[rows] / 4).astype(np.float32)
+
+    def batches(step: int, size: int) -> Any:
+        while True:
+            rng = np.random.default_rng(step)
+            some = rng.integers(0, len(rows), size)
+            clicks = good[some] if step < 20 else 1 - good[some]
+            yield HostBatch(data.features, rows[some], clicks)
+            step += 1
+
+    told: list[tuple[str, int, int]] = []
+    settings = Settings(200, 16, 10, 10, patience=3)
+    source = Host(batches, (FEATURES, 3))
+    done = train(
+        Naive(LINEAR, Optimiser(rate=0.3)), source, settings, validation=data, progress=lambda *it: told.append(it)
+    )
+    values = [moment.ndcg for moment in done.history]
+    best = int(np.argmax(values))
+    assert best < 3
+    assert len(values) == best + 1 + 3
+    assert int(done.state.step) == 10 * (best + 1)
+    held = judged(data)
+    assert float(ndcg(jnp.asarray(done.scores(data.features)), held)) == pytest.approx(values[best], abs=1e-6)
+    assert values[best] > values[-1] + 0.05
+    assert told[best] == (f"training: nDCG@10 {values[best]:.4f}", 10 * (best + 1), 200)
+    again = train(Naive(LINEAR, Optimiser(rate=0.3)), source, Settings(10 * (best + 1), 16, 10, 10))
+    assert_same(again.state, done.state)
+
+
+def test_fused_steps_are_single_steps() -> None:
+    truth, _ = linear_world(20)
+    model = POINTWISE
+    state = quick(lambda: model.init(KEY, FEATURES, POSITIONS))()
+    fused, _ = Offline(truth).advance(model, state, 6, 8)
+    step = quick(lambda state, batch: model.step(state, truth.features, batch)[0])
+    draw = quick(lambda key: truth.draw(key, 8))
+    for number in range(6):
+        key = jax.random.fold_in(jax.random.fold_in(state.key, number), 0)
+        state = step(state, draw(key))
+    for a, b in zip(jax.tree.leaves(fused), jax.tree.leaves(state), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def test_host_batches_train_as_the_same_batches_on_the_device() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(30, FEATURES)).astype(np.float32)
+    rows = rng.integers(0, 30, (10, 3)).astype(np.int32)
+    clicks = rng.integers(0, 2, (10, 3)).astype(np.float32)
+    model, host = POINTWISE, from_table(table, rows, clicks, seed=5)
+    done = train(model, host, Settings(6, 5, 3, 3))
+    state, step = model.init(jax.random.PRNGKey(0), FEATURES, 3), quick(model.step)
+    for epoch in range(3):
+        order = np.random.default_rng((5, epoch)).permutation(10)
+        for some in (np.sort(order[:5]), np.sort(order[5:])):
+            state, _ = step(state, jnp.asarray(table), Batch(jnp.asarray(rows[some]), jnp.asarray(clicks[some])))
+    for a, b in zip(jax.tree.leaves(done.state), jax.tree.leaves(state), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+def test_dla_recovers_propensities_where_order_is_random() -> None:
+    truth, log_relevance = linear_world(400)
+    model = DLA(LINEAR)
+    done = train(model, Offline(truth), Settings(2_000, 256, 500, 1_000))
+    np.testing.assert_allclose(done.propensities(), BIAS / BIAS[0], rtol=0.12)
+    assert np.corrcoef(done.scores(truth.features), log_relevance)[0, 1] > 0.97
+    np.testing.assert_allclose(done.propensities(5), done.propensities() / done.propensities()[4], rtol=1e-5)
+
+
+@pytest.mark.parametrize("model", [Naive(Network((7, 5), 0.1)), Naive(LINEAR), Vectorization(TINY, dimensions=3)])
+def test_the_exported_network_scores_in_numpy(model: Any, tmp_path: Path) -> None:
+    state = quick(lambda: model.init(KEY, FEATURES, POSITIONS))()
+    x = 3 * np.random.default_rng(0).normal(size=(50, FEATURES)).astype(np.float32)
+    export.save(tmp_path / "network.npz", export.arrays(model, state))
+    arrays = dict(np.load(tmp_path / "network.npz", allow_pickle=False))
+    np.testing.assert_allclose(
+        export.numpy_scores(arrays, x), model.scores(state, jnp.asarray(x)), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    tree = {"a": jnp.ones(3), "b": [jnp.arange(2)]}
+    checkpoint.save(path, tree)
+    assert_same(checkpoint.load(path, tree), tree)
+    assert not list(tmp_path.glob("*.partial"))
+    with pytest.raises(EluteError, match="another learner"):
+        checkpoint.load(path, {"a": jnp.ones(3)})
+    with pytest.raises(EluteError, match=r"has \(3,\) for \['a'\], where this learner has \(4,\)"):
+        checkpoint.load(path, {"a": jnp.ones(4), "b": [jnp.arange(2)]})
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(EluteError, match="not a readable checkpoint"):
+        checkpoint.load(path, tree)
+    np.savez(path, a=np.array([{}], dtype=object))
+    with pytest.raises(EluteError, match="not a readable checkpoint"):
+        checkpoint.load(path, tree)
+
+
+def test_wrong_settings_are_named() -> None:
+    source = Offline(linear_world(4)[0])
+    for settings, message in (
+        (Settings(steps=0), "steps must be at least 1"),
+        (Settings(fused=30), r"every \(500\) must be a multiple of fused \(30\)"),
+        (Settings(patience=2), "patience .* needs validation"),
+    ):
+        with pytest.raises(EluteError, match=message):
+            train(Naive(TINY), source, settings)
+    with pytest.raises(EluteError, match="renewed every 20 steps"):
+        train(Naive(TINY), online(), Settings(fused=50))
+    with pytest.raises(EluteError, match="validation documents have 8 features, training documents 2"):
+        train(Naive(TINY), logged(np.ones((2, 2)), [[0, 1]], [[0, 1]]), validation=graded())
+    rows = np.zeros((4, 2), np.int32)
+    host = from_table(np.ones((1, 2), np.float32), rows, rows.astype(np.float32))
+    with pytest.raises(EluteError, match="over='batch'"):
+        train(UPE(TINY, over="log"), host, Settings(10, 2, 5, 5))
+    with pytest.raises(EluteError, match="a batch of 8 lists needs as many; there are 4"):
+        train(Naive(TINY), host, Settings(10, 8, 5, 5))
+    with pytest.raises(EluteError, match="no optimiser 'sgd'"):
+        train(Naive(TINY, Optimiser("sgd")), source)  # type: ignore[arg-type]
+
+
+def test_a_diverging_loss_is_an_error() -> None:
+    model = DLA(LINEAR, Optimiser("adam", 1e4, clip=1e9))
+    with pytest.raises(EluteError, match=r"the loss is not finite by step .*; lower the learning rate, 10000"):
+        train(model, Offline(linear_world(20)[0]), Settings(100, 16, 10, 10))
