@@ -1,6 +1,6 @@
 """The neural learners: steps a second against the floor, and what each learner makes of weak and strong logs.
 
-    python -m benchmarks.neural [--quick] [--study] [--steps N] [--seeds N] [--rate R]
+    python -m benchmarks.neural [--quick] [--large] [--study] [--steps N] [--seeds N] [--rate R]
 
 The floor is a bare jitted forward and backward pass of the same network on one fixed batch: no clicks drawn, no
 features looked up, no optimiser. Needs numpy, jax and optax and `src` on the path; nothing else.
@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.errors import EluteError
 from elute.neural.learner import Learner
 from elute.neural.learners import learner
 from elute.neural.learners.upe import UPE, Stages
@@ -78,9 +79,8 @@ def logged_world(data: RankingData, scores: NDArray[np.float32]) -> World:
     return world(data.features, shown, top, relevance, BIAS)
 
 
-def learners(truth: World, rate: float) -> dict[str, Learner]:
+def learners(truth: World, rule: Optimiser) -> dict[str, Learner]:
     """Every learner by name, and readings of UPE."""
-    rule = Optimiser(rate=rate)
     pages = truth.randomised(jax.random.PRNGKey(99), 50_000)
     names = ("naive", "dla", "rem", "pairwise-debias", "vectorization", "multr", "grad-reversal")
     made = {
@@ -142,19 +142,47 @@ def speed(truth: World, steps: int, repeats: int) -> dict[str, Any]:
     return out
 
 
+def large(steps: int, rule: Optimiser, queries: int = 20_000, features: int = 700) -> dict[str, float]:
+    """Seconds of a whole training, compilation included, on a set of the size of Yahoo! LETOR set 1."""
+    rng = np.random.default_rng(0)
+    offsets = np.arange(0, 24 * queries + 1, 24)
+    x = rng.standard_normal((24 * queries, features), np.float32)
+    signal = _standard(x @ rng.standard_normal(features, np.float32))
+    grades = np.searchsorted(np.quantile(signal, np.cumsum(GRADE_SHARES)[:-1]), signal).astype(np.int32)
+    names = np.arange(len(x)).astype(np.str_)
+    data = RankingData(x, grades, offsets, names[:queries], names)
+    truth = logged_world(data, (signal + rng.standard_normal(len(x))).astype(np.float32))
+    taken = {}
+    for name in ("dla", "upe"):
+        began = time.perf_counter()
+        model = learner(name, optimiser=rule)
+        done = train(model, Offline(truth), Settings(steps, BATCH, 100, steps))
+        jax.block_until_ready(done.scores(data.features[:100]))
+        taken[name] = round(time.perf_counter() - began, 2)
+    return taken
+
+
 def _relative(rates: dict[str, float]) -> dict[str, float]:
     return {name: rate / rates["floor"] for name, rate in rates.items()}
 
 
-def study(data: Synthetic, settings: Settings, seeds: int, rate: float) -> list[dict[str, Any]]:
+def study(
+    data: Synthetic, settings: Settings, seeds: int, rule: Optimiser, only: tuple[str, ...]
+) -> list[dict[str, Any]]:
     """Ratio of propensities 1 to 10 and test nDCG@10 of every learner on the strong and on the weak log."""
     rows, held = [], judged(data.test)
     for policy, scores in data.logging.items():
         truth = logged_world(data.train, scores)
-        for name, model in learners(truth, rate).items():
+        for name, model in learners(truth, rule).items():
+            if not name.startswith(only):
+                continue
             for seed in range(seeds):
                 began = time.perf_counter()
-                done = train(model, Offline(truth), settings, seed=seed, validation=data.validation)
+                try:
+                    done = train(model, Offline(truth), settings, seed=seed, validation=data.validation)
+                except EluteError as error:
+                    print(f"{policy:7} {name:26} {error}", file=sys.stderr, flush=True)
+                    continue
                 last = done.history[-1]
                 row = {
                     "policy": policy,
@@ -190,19 +218,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="200 queries, few steps")
     parser.add_argument("--study", action="store_true", help="train every learner on both logs")
+    parser.add_argument("--large", action="store_true", help="train on 20,000 queries with 700 features")
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rate", type=float, default=0.05)
+    parser.add_argument("--start", type=float, default=0.1, help="of AdaGrad's sums of squares")
+    parser.add_argument("--only", default="", help="learners to study, by the start of their names, with commas")
     arguments = parser.parse_args()
+    rule = Optimiser(rate=arguments.rate, start=arguments.start)
     data = synthetic(200 if arguments.quick else 1_400)
     result: dict[str, Any] = {"device": str(jax.devices()[0]), "world": describe(data)}
     print(json.dumps(result), file=sys.stderr, flush=True)
     truth = logged_world(data.train, data.logging["strong"])
     result["speed"] = speed(truth, *((10, 3) if arguments.quick else (100, 5)))
+    if arguments.large:
+        result["large"] = large(arguments.steps, rule)
+        print(json.dumps(result["large"]), file=sys.stderr, flush=True)
     if arguments.study:
         steps = 100 if arguments.quick else arguments.steps
         settings = Settings(steps, BATCH, 50, max(50, steps // 1_000 * 50))
-        result["study"] = study(data, settings, arguments.seeds, arguments.rate)
+        result["study"] = study(data, settings, arguments.seeds, rule, tuple(arguments.only.split(",")))
     print(json.dumps(result, indent=2))
 
 

@@ -13,6 +13,9 @@ from jax import Array
 from elute.neural.data import View
 from elute.neural.losses import softmax_loss
 
+_MOST = 10.0
+"""Scores of a network that has just started may differ by more than single precision can raise e to."""
+
 
 def init(positions: int) -> Array:
     """Logits before the first step: all positions alike."""
@@ -30,8 +33,8 @@ def inverse_propensity(log_propensities: Array) -> Array:
 
 
 def inverse_relevance(scores: Array) -> Array:
-    """f₁ / f_k by list and position, where f is the softmax of the scores."""
-    return jax.lax.stop_gradient(jnp.exp(scores[:, :1] - scores))
+    """f₁ / f_k by list and position, where f is the softmax of the scores; at most e^`_MOST`."""
+    return jax.lax.stop_gradient(jnp.exp(jnp.minimum(scores[:, :1] - scores, _MOST)))
 
 
 def loss(dual: Array, scores: Array, seen: View) -> Array:

@@ -14,17 +14,19 @@ from elute.errors import EluteError
 class Optimiser:
     """AdaGrad or Adam at a learning `rate`, after clipping the norm of the gradient at `clip`.
 
-    AdaGrad starts with empty sums of squares, as it was published; optax's own start, 0.1, slows small gradients.
+    `start`: what AdaGrad's sums of squares start from. At 0, as in PyTorch, the first step moves every weight by the
+    whole rate, whatever its gradient; at 0.1, as in TensorFlow and optax, small gradients start with small steps.
     """
 
     name: Literal["adagrad", "adam"] = "adagrad"
     rate: float = 0.05
     clip: float = 5.0
+    start: float = 0.1
 
     def transformation(self) -> optax.GradientTransformation:
         """As optax knows it."""
         if self.name == "adagrad":
-            rule = optax.adagrad(self.rate, initial_accumulator_value=0.0, eps=1e-10)
+            rule = optax.adagrad(self.rate, initial_accumulator_value=self.start, eps=1e-10)
         elif self.name == "adam":
             rule = optax.adam(self.rate)
         else:
