@@ -27,6 +27,7 @@ from elute.counts import Amounts
 from elute.estimate.laplacian import solve
 from elute.estimate.problem import Cells, Codes, Floats
 from elute.estimate.profile import BELOW_ONE, barrier_of, fit_items
+from elute.kernels.blocks import each
 from elute.kernels.jit import jit
 from elute.progress import Progress
 
@@ -168,6 +169,61 @@ def _steps(
     return room, multiplier_room
 
 
+def _linearise_blocks(
+    cells: Cells,
+    before: NDArray[np.int64],
+    log_o: Floats,
+    log_r: Floats,
+    barrier: float,
+    multiplier: Floats,
+    weight: Floats,
+    force: Floats,
+    mass: Floats,
+    right: Floats,
+    scale: Floats,
+) -> float:
+    """`_linearise` over all items; `before`: the cells clicked every time that come before each item."""
+
+    def part(own: slice, offsets: NDArray[np.int64]) -> tuple[float, Floats, Floats]:
+        rights, scales, bound = np.empty_like(log_o), np.empty_like(log_o), slice(*before[[own.start, own.stop]])
+        value = _linearise(
+            offsets, cells.factor, cells.impressions, cells.clicks, log_o, log_r[own], barrier, multiplier[bound],
+            weight, force[own], mass[own], rights, scales,
+        )  # fmt: skip
+        return value, rights, scales
+
+    values, rights, scales = zip(*each(part, cells.offsets), strict=True)
+    right[:], scale[:] = sum(rights), sum(scales)
+    return float(sum(values))
+
+
+def _steps_blocks(
+    cells: Cells,
+    before: NDArray[np.int64],
+    log_o: Floats,
+    log_r: Floats,
+    barrier: float,
+    multiplier: Floats,
+    weight: Floats,
+    force: Floats,
+    mass: Floats,
+    step_o: Floats,
+    step_r: Floats,
+    step_multiplier: Floats,
+) -> tuple[float, float]:
+    """`_steps` over all items."""
+
+    def part(own: slice, offsets: NDArray[np.int64]) -> tuple[float, float]:
+        bound = slice(*before[[own.start, own.stop]])
+        return _steps(
+            offsets, cells.factor, cells.impressions, cells.clicks, log_o, log_r[own], barrier, multiplier[bound],
+            weight, force[own], mass[own], step_o, step_r[own], step_multiplier[bound],
+        )  # fmt: skip
+
+    rooms, multiplier_rooms = zip(*each(part, cells.offsets), strict=True)
+    return min(rooms), min(multiplier_rooms)
+
+
 def maximise(
     cells: Cells, o: Floats, tolerance: float, max_iter: int, progress: Progress, prior: csr_array | None = None
 ) -> Maximum:
@@ -176,7 +232,8 @@ def maximise(
     `tolerance`: the distance to it in standard errors (the Newton decrement) at which to stop. `prior`: the
     precision of log o; with it, factors need no clicks. Without it, factors without cells stay as they are.
     """
-    bounds = int((cells.impressions == cells.clicks).sum())
+    before = np.concatenate(([0], np.cumsum(cells.impressions == cells.clicks)))[cells.offsets]
+    bounds = int(before[-1])
     barrier = _FIRST_BARRIER if bounds else BARRIER
     log_o, log_r = np.log(o), np.log(fit_items(*cells, o, barrier))
     weight, right, scale = np.empty(len(cells.factor)), np.empty_like(log_o), np.empty_like(log_o)
@@ -184,7 +241,8 @@ def maximise(
     multiplier, step_multiplier = np.ones(bounds), np.empty(bounds)
 
     def linearise(at_o: Floats, at_r: Floats) -> float:
-        value = _linearise(*cells, at_o, at_r, barrier, multiplier, weight, force, mass, right, scale)
+        state = at_o, at_r, barrier, multiplier, weight, force, mass
+        value = _linearise_blocks(cells, before, *state, right, scale)
         if prior is None:
             return value
         pull = prior @ at_o
@@ -203,9 +261,8 @@ def maximise(
         if iteration == max_iter:
             break
         progress("fitting", iteration + 1, max_iter)
-        room, multiplier_room = _steps(
-            *cells, log_o, log_r, barrier, multiplier, weight, force, mass, step_o, step_r, step_multiplier
-        )
+        state = log_o, log_r, barrier, multiplier, weight, force, mass
+        room, multiplier_room = _steps_blocks(cells, before, *state, step_o, step_r, step_multiplier)
         length = min(1.0, _TO_BOUND * room)
         multiplier = multiplier + min(1.0, _TO_BOUND * multiplier_room) * step_multiplier
         least = value - _ROUNDING * abs(value)

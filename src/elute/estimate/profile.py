@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from elute.counts import Amounts
 from elute.estimate.problem import Codes, Floats
+from elute.kernels.blocks import each
 from elute.kernels.jit import jit
 
 BELOW_ONE = 1.0 - 2.0**-53
@@ -33,7 +34,6 @@ def barrier_of(clicks: float, barrier: float) -> float:
     return barrier * max(1.0, 1e-6 * clicks)
 
 
-@jit
 def fit_items(
     offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats, barrier: float
 ) -> Floats:
@@ -41,6 +41,13 @@ def fit_items(
 
     A cell clicked every time would have p = 1 and infinite log-odds: it counts as having had `barrier`
     impressions without a click."""
+    return np.concatenate(each(lambda _, own: _fit_items(own, factor, impressions, clicks, o, barrier), offsets))
+
+
+@jit
+def _fit_items(
+    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats, barrier: float
+) -> Floats:
     out = np.zeros(offsets.shape[0] - 1)
     for item in range(out.shape[0]):
         begin, end = offsets[item], offsets[item + 1]

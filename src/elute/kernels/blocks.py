@@ -1,0 +1,46 @@
+"""Items in consecutive blocks, worked on side by side.
+
+Kernels release the interpreter's lock, so threads suffice. How many blocks there are depends on the number of cells
+alone: sums over blocks come out the same on any machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+_CELLS = 1_000_000
+"""In a block, at least."""
+
+_MOST = 16
+
+
+def blocks(offsets: NDArray[np.int64]) -> list[slice]:
+    """Ranges of items with about as many cells each."""
+    cells = int(offsets[-1] - offsets[0])
+    count = max(1, min(_MOST, cells // _CELLS))
+    edges = np.searchsorted(offsets, offsets[0] + np.arange(1, count) * (cells // count))
+    bounds = np.unique(np.concatenate(([0], edges, [len(offsets) - 1])))
+    return [slice(int(a), int(b)) for a, b in pairwise(bounds)] or [slice(0, 0)]
+
+
+def each(work: Callable[[slice, NDArray[np.int64]], T], offsets: NDArray[np.int64]) -> list[T]:
+    """`work(items, their offsets)` for every block, in order."""
+    parts = blocks(offsets)
+    if len(parts) == 1:
+        return [work(parts[0], offsets)]
+    return list(_threads().map(lambda items: work(items, offsets[items.start : items.stop + 1]), parts))
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), "elute")
