@@ -12,7 +12,8 @@ from elute.report import charts
 from elute.reproduce.result import Claim, Compared, Figure, Reproduction
 from elute.reproduce.study import Study
 
-REPETITIONS = 500
+REPETITIONS = 2_000
+"""500 logs leave ± 1.9% on every share: of 37 factors that hold in 95% exactly, some would be seen outside 93% to 97%."""
 _ITEMS = 300
 _WORLDS = {
     "dense": (10, 0.6),
