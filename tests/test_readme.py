@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/check.md", "docs/repair.md", "docs/fit.md", "docs/simulate.md"]
+PAGES = [
+    "README.md",
+    "docs/check.md",
+    "docs/repair.md",
+    "docs/fit.md",
+    "docs/simulate.md",
+    "docs/train.md",
+    "docs/audit.md",
+]
 
 
 def blocks(language: str, page: str = "README.md") -> list[str]:

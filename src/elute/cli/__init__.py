@@ -7,13 +7,16 @@ from typing import Any
 import click
 
 from elute import __version__
+from elute.cli.audit import audit
 from elute.cli.check import check
 from elute.cli.demo import demo
 from elute.cli.fit import fit
+from elute.cli.rank import rank
 from elute.cli.repair import repair
 from elute.cli.reproduce import reproduce
 from elute.cli.simulate import simulate
 from elute.cli.text import plain
+from elute.cli.train import train
 from elute.errors import EluteError
 
 _LONGEST = 2000
@@ -42,6 +45,9 @@ def main() -> None:
     check     Can relevance be recovered from this log, and for which queries?
     repair    What is the cheapest thing that makes it recoverable?
     fit       Propensities and relevance, with standard errors.
+    train     A ranker of features, learnt from clicks.
+    rank      Scores of documents, by such a ranker.
+    audit     Is the fit debiased, and which of several is to be trusted?
     simulate  A log whose truth is known.
     reproduce Published tables and figures, run again.
     demo      See it on two logs that elute simulates.
@@ -51,6 +57,9 @@ def main() -> None:
 main.add_command(check)
 main.add_command(repair)
 main.add_command(fit)
+main.add_command(train)
+main.add_command(rank)
+main.add_command(audit)
 main.add_command(simulate)
 main.add_command(reproduce)
 main.add_command(demo)

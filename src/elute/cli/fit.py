@@ -21,12 +21,16 @@ MODELS = (
 )  # fmt: skip
 """As in `elute.estimate.models`, which is slow to import; a test compares the two."""
 
+SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn", "ncm", "cacm")
+"""As in `elute.clicks`, less the pbm that is among the others; they read whole pages and need --session."""
+
 _EPILOG = """\b
 Examples:
   elute fit demo/sound.parquet --model pbm --out fit
   elute fit demo/broken.parquet --plan merge.json --out fit
   elute fit demo/sound.parquet --bootstrap 200 --cluster query_id --out fit
   elute fit demo/sound.parquet --model ipw --propensities fit --clip 0.05 --out weighted
+  elute fit demo/sound.parquet --model dbn --session session_id --out browsed
 
 \b
 Exit code: 0 done, 3 the log is not recoverable (see --plan and --allow-unidentified), 1 it cannot be used.
@@ -44,7 +48,9 @@ def _clip(_: click.Context, option: click.Parameter, value: str | None) -> float
 
 @click.command(epilog=_EPILOG)
 @reads_log
-@click.option("--model", type=click.Choice(MODELS), default="pbm", show_default=True, help="What to fit.")
+@click.option(
+    "--model", type=click.Choice((*MODELS, *SESSION_MODELS)), default="pbm", show_default=True, help="What to fit."
+)
 @click.option("--plan", type=click.Path(dir_okay=False), help="A merge plan: its factors share one propensity.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder to write the fit to.")
 @click.option("--seed", type=int, help="Seed of random starts and draws.  [default: 0]")
@@ -99,10 +105,16 @@ def fit(
 
     if log.roles.click is None:
         raise EluteError(f"{log.engine.label} has no clicks to fit")
+    if model in SESSION_MODELS:
+        from elute.cli.fit_sessions import fit_sessions
+
+        others = {"plan": plan, "propensities": propensities, "bootstrap": bootstrap, "cluster": cluster, **options}
+        fit_sessions(log, call.sources, model, out, progress, as_json=as_json, **others)
+        return
     if model == "pbm":
         wanted = options["relevance_prior"] or "auto"
         options["relevance_prior"] = None if wanted == "none" else wanted
-    estimator = build(model, **options, propensities=_known(propensities), progress=progress)
+    estimator = build(model, **options, propensities=known(propensities), progress=progress)
     if (bootstrap is not None or cluster is not None) and not isinstance(estimator, PBM):
         raise EluteError(f"model '{model}' has no --bootstrap; pbm has")
     merges = load(plan) if plan is not None else None
@@ -130,7 +142,7 @@ def fit(
         fit_page.show(Console(), model, estimator, out, drawn)
 
 
-def _known(path: str | None) -> Any:
+def known(path: str | None) -> Any:
     """Propensities from a fit's folder, or from a file."""
     if path is None:
         return None

@@ -52,7 +52,7 @@ _OPTIONS = (
         help="0/1, true/false, or a count.",
     ),
     click.option("--impressions", metavar="COL", help="For logs already aggregated: impressions of each row."),
-    click.option("--session", metavar="COL", help="A result page's id, for one more health check."),
+    click.option("--session", metavar="COL", help="A result page's id."),
     click.option("--exact", is_flag=True, help="Tell items apart by value, not by a 64-bit hash. Slower."),
     click.option(
         "--engine", type=click.Choice(["duckdb"]), default="duckdb", show_default=True, help="Where to count."

@@ -13,7 +13,7 @@ from elute.reproduce.result import Claim, Compared, Figure, Reproduction
 from elute.reproduce.study import Study
 
 REPETITIONS = 2_000
-"""500 logs leave ± 1.9% on every share: of 37 factors that hold in 95% exactly, some would be seen outside 93% to 97%."""
+"""500 leave ± 1.9% on a share: of 37 factors that hold in exactly 95%, some would seem to be outside 93% to 97%."""
 _ITEMS = 300
 _WORLDS = {
     "dense": (10, 0.6),

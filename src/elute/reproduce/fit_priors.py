@@ -70,7 +70,7 @@ def run(study: Study) -> Reproduction:
         source="`elute fit --prior smooth` and `--relevance-prior beta`",
         settings=(
             f"{study.seeds} runs. Weak logs: {_CONTEXTS:,} contexts in {_GROUPS} groups that 1% of {_ITEMS:,} items "
-            "join; log propensities normal with standard deviation 0.5. The error is the spread of estimate minus truth.",
+            "join; log propensities normal, standard deviation 0.5. The error is the spread of estimate minus truth.",
             f"Coverage: {_POSITIONS} positions, 150 items under three neighbouring ones, about 4 impressions a cell; "
             f"{_DRAWS} logs a run. Only factors with a standard error count.",
             "Sparse items: 8,000 items of 5 impressions, relevance from Beta(0.8, 3.2), relevant ones higher up.",

@@ -1,0 +1,114 @@
+"""Labels and the logging policy's scores, read from files of any format a log may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from elute.audit.align import ids, match, named, refuse_repeats
+from elute.engines.sources import Source
+from elute.errors import EluteError
+from elute.log import ClickLog
+from elute.roles import DEFAULT_DOC, DEFAULT_QUERY, Roles
+
+Floats = NDArray[np.float64]
+
+GRADE, SCORE = "grade", "score"
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A row for each judged item. `query`: numbers of the queries, None where the file has no query column."""
+
+    place: str
+    items: list[pa.Array]
+    grade: Floats
+    query: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The logging policy's score of each item. `place`: where they come from."""
+
+    place: str
+    items: list[pa.Array]
+    score: Floats
+
+    def of(self, labels: Labels) -> Floats:
+        """By label; NaN where there is none."""
+        at = match(labels.items, self.items)
+        if (at < 0).all():
+            raise EluteError(
+                f"no item of {labels.place} has a score in {self.place}: labels name {named(labels.items, 0)}, "
+                f"scores {named(self.items, 0)}; check the ids"
+            )
+        return np.where(at < 0, np.nan, self.score[at])
+
+
+def read_labels(path: str, roles: Roles) -> Labels:
+    """Rows without a grade are left out: files with the truth of a simulated log hold other rows too."""
+    table, columns = _read(path, roles, GRADE)
+    query = roles.query if roles.query is not None and roles.query in table.column_names else DEFAULT_QUERY
+    keys = list(dict.fromkeys(([query] if query in table.column_names else []) + columns))
+    refuse_repeats(ids(table, keys), path)
+    codes = None
+    if query in table.column_names:
+        codes = ids(table, [query])[0].dictionary_encode().indices.to_numpy().astype(np.int64)
+    return Labels(path, ids(table, columns), _numbers(table, GRADE, path), codes)
+
+
+def read_scores(path: str, roles: Roles) -> Scores:
+    """One score an item."""
+    table, columns = _read(path, roles, SCORE)
+    found = ids(table, columns)
+    refuse_repeats(found, path)
+    return Scores(path, found, _numbers(table, SCORE, path))
+
+
+def log_scores(log: ClickLog) -> Scores | None:
+    """The mean of the log's own `score` column by item; None where it has none."""
+    if SCORE not in log.engine.columns:
+        return None
+    item = log.roles.item
+    table = log.engine.means(item, SCORE)
+    table = table.filter(pc.invert(pc.is_null(table[SCORE], nan_is_null=True)))
+    place = f"column '{SCORE}' of {log.engine.label}"
+    return Scores(place, ids(table, item), _numbers(table, SCORE, place)) if table.num_rows else None
+
+
+def _read(path: str, roles: Roles, value: str) -> tuple[pa.Table, list[str]]:
+    """The rows with a value, and which columns name their items."""
+    table = Source(path).table()
+    columns = _item_columns(table, roles)
+    missing = [name for name in (*columns, value) if name not in table.column_names]
+    if missing:
+        raise EluteError(f"{path} has no column '{missing[0]}'; it has: {', '.join(table.column_names)}")
+    used = pc.invert(pc.is_null(table[value], nan_is_null=pa.types.is_floating(table[value].type)))
+    for name in columns:
+        used = pc.and_(used, pc.is_valid(table[name]))
+    table = table.filter(used)
+    if not table.num_rows:
+        raise EluteError(f"{path} has no row with {', '.join(columns)} and {value}")
+    return table, columns
+
+
+def _item_columns(table: pa.Table, roles: Roles) -> list[str]:
+    """The log's names; the usual names where the file has these instead."""
+    usual = (DEFAULT_QUERY, DEFAULT_DOC)
+    if len(roles.item) == len(usual) and roles.item[0] == roles.query:
+        pairs = zip(roles.item, usual, strict=True)
+        return [
+            name if name in table.column_names or other not in table.column_names else other for name, other in pairs
+        ]
+    return list(roles.item)
+
+
+def _numbers(table: pa.Table, column: str, place: str) -> Floats:
+    try:
+        return np.asarray(table[column].cast(pa.float64()).to_numpy(), np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise EluteError(f"{place}: column '{column}' holds values that are no numbers; write numbers there") from None

@@ -1,0 +1,239 @@
+"""The audit of some fits against a log, labels and the logging policy's scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.audit.align import match, named
+from elute.audit.clicks import Perplexity, finish
+from elute.audit.cmip.metric import Cmip, Name, cmip
+from elute.audit.cmip.strata import MOST_GRADES, SMALLEST
+from elute.audit.fits import Fit, Predicted, count_losses, rank_rates, ranks_of
+from elute.audit.judged import Labels, Scores
+from elute.audit.ranking import ndcg
+from elute.audit.verdict import Evidence, Selection, Verdict, choose, verdict
+from elute.errors import EluteError
+from elute.log import ClickLog
+from elute.progress import Progress, silent
+
+Floats = NDArray[np.float64]
+
+
+class Shown(NamedTuple):
+    """A log, and the paths it was opened from: session models read its pages anew."""
+
+    log: ClickLog
+    sources: Sequence[str]
+
+
+@dataclass(frozen=True)
+class ModelAudit:
+    """What the audit says of one fit."""
+
+    name: str
+    model: str
+    perplexity: Perplexity
+    evidence: Evidence
+    verdict: Verdict
+    shifted: Perplexity | None
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON; what is not known, and what JSON cannot write, is null."""
+        e = self.evidence
+        return {
+            "name": self.name,
+            "model": self.model,
+            "perplexity": _finite(self.perplexity.mean),
+            "perplexity_at": [_finite(v) for v in self.perplexity.at_rank.tolist()],
+            "ndcg": _finite(e.ndcg),
+            "cmip": None if e.cmip is None or e.monotone is None else _information(e.cmip, e.monotone),
+            "ood_perplexity": None if self.shifted is None else _finite(self.shifted.mean),
+            "ood_perplexity_at": None if self.shifted is None else [_finite(v) for v in self.shifted.at_rank.tolist()],
+            "verdict": self.verdict.word,
+            "sentence": self.verdict.sentence,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All models, the one to take, and figures to compare with: `by_rank` is the perplexity of the log's click rate at
+    each rank, `policy_ndcg` the nDCG of the logging policy's own scores."""
+
+    models: tuple[ModelAudit, ...]
+    selection: Selection
+    positions: list[Any] | None
+    by_rank: float
+    policy_ndcg: float | None
+    judged: int
+
+    @property
+    def selected(self) -> str:
+        return self.models[self.selection.model].name
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "models": [model.to_dict() for model in self.models],
+            "selected": self.selected,
+            "selection": {"strategy": self.selection.strategy, "sentence": self.selection.sentence},
+            "positions": self.positions,
+            "judged_items": self.judged,
+            "reference": {"perplexity_by_rank": self.by_rank, "policy_ndcg": _finite(self.policy_ndcg)},
+        }
+
+
+def audit(
+    fits: Sequence[Fit],
+    shown: Shown,
+    shifted: Shown | None,
+    labels: Labels | None,
+    scores: Scores | None,
+    estimator: Name | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Audit:
+    """Judge every fit on the same impressions and the same items: the labelled ones that all fits know."""
+    counts = shown.log.counts(progress)
+    by_rank = finish(rank_rates(counts)).mean
+    judged = None if labels is None else _Judged.of(labels, scores, fits)
+    missing = _missing(labels, judged)
+    models, evidence = [], []
+    for number, (fit, name) in enumerate(zip(fits, _names(fits), strict=True)):
+        progress("auditing", number, len(fits))
+        predicted = _predicted(fit, shown, progress)
+        elsewhere = None if shifted is None else _predicted(fit, shifted, progress)
+        total, notes = finish(predicted.losses), _notes(fit, shown, predicted, elsewhere)
+        of_grades = None if judged is None else judged.ndcg(judged.relevance[number])
+        whole = monotone = None
+        if judged is not None and not missing:
+            whole = judged.cmip(number, estimator, seed)
+            monotone = whole if whole.estimator == "copula" else judged.cmip(number, "copula", seed)
+            notes += whole.notes
+        known = Evidence(
+            total.mean, by_rank, of_grades, whole, monotone, missing, fit.summary.get("converged") is not False
+        )
+        evidence.append(known)
+        after = None if elsewhere is None else finish(elsewhere.losses)
+        models.append(ModelAudit(name, fit.model, total, known, verdict(known), after, notes))
+    return Audit(
+        tuple(models),
+        choose(evidence, [model.verdict for model in models]),
+        ranks_of(counts.factors)[1],
+        by_rank,
+        None if judged is None or judged.policy is None else judged.policy_ndcg(),
+        0 if judged is None else len(judged.grade),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """The labelled items that all fits know. `relevance`: by fit and item. `policy`: NaN where an item has no score."""
+
+    relevance: Floats
+    grade: Floats
+    query: NDArray[np.int64] | None
+    policy: Floats | None
+
+    @classmethod
+    def of(cls, labels: Labels, scores: Scores | None, fits: Sequence[Fit]) -> _Judged:
+        relevance = np.full((len(fits), len(labels.grade)), np.nan)
+        for number, fit in enumerate(fits):
+            at = match(labels.items, fit.items)
+            relevance[number] = np.where(at >= 0, fit.relevance[at], np.nan)
+            if (at < 0).all():
+                raise EluteError(
+                    f"'{fit.folder}' knows no item of {labels.place}: labels name {named(labels.items, 0)}, "
+                    f"the fit {named(fit.items, 0)}; check the ids"
+                )
+        known = np.isfinite(relevance).all(axis=0)
+        if not known.any():
+            raise EluteError(f"no item of {labels.place} has a relevance in every fit; audit the fits one by one")
+        return cls(
+            relevance[:, known],
+            labels.grade[known],
+            None if labels.query is None else labels.query[known],
+            None if scores is None else scores.of(labels)[known],
+        )
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Where the policy's score is known."""
+        return np.zeros(len(self.grade), np.bool_) if self.policy is None else np.isfinite(self.policy)
+
+    def ndcg(self, values: Floats, rows: NDArray[np.bool_] | None = None) -> float | None:
+        """The mean over queries of these values as scores; queries without a relevant item do not count."""
+        if self.query is None:
+            return None
+        used = np.arange(len(self.grade)) if rows is None else np.flatnonzero(rows)
+        order = used[np.argsort(self.query[used], kind="stable")]
+        offsets = np.append(np.flatnonzero(np.diff(self.query[order], prepend=-1)), len(order))
+        return ndcg(self.grade[order], values[order], offsets, without="skip").mean
+
+    def policy_ndcg(self) -> float | None:
+        return None if self.policy is None else self.ndcg(self.policy, self.scored)
+
+    def cmip(self, fit: int, estimator: Name | None, seed: int) -> Cmip:
+        if self.policy is None:
+            raise EluteError("CMIP needs the policy's scores")
+        rows = self.scored
+        return cmip(self.relevance[fit][rows], self.policy[rows], self.grade[rows], estimator, seed)
+
+
+def _missing(labels: Labels | None, judged: _Judged | None) -> str:
+    """Why there is no CMIP, in words; empty where there is."""
+    if labels is None or judged is None:
+        return "there are no labels (--labels)"
+    if judged.policy is None:
+        return "there are no scores of the logging policy (--policy-scores, or a column 'score' in the log)"
+    by_grade = np.unique(judged.grade[judged.scored], return_counts=True)[1]
+    if by_grade.sum() < SMALLEST or (len(by_grade) <= MOST_GRADES and by_grade.max() < SMALLEST):
+        return f"no grade has {SMALLEST} items with a label, a relevance and a score of the policy"
+    return ""
+
+
+def _predicted(fit: Fit, shown: Shown, progress: Progress) -> Predicted:
+    if (fit.folder / "model.npz").exists():
+        from elute.audit.session_fits import session_losses
+
+        return session_losses(fit, shown.log, shown.sources)
+    return count_losses(fit, shown.log.counts(progress))
+
+
+def _notes(fit: Fit, shown: Shown, predicted: Predicted, elsewhere: Predicted | None) -> tuple[str, ...]:
+    """What a reader of the figures should know."""
+    notes = []
+    if fit.log == shown.log.engine.label:
+        notes.append("perplexity is on the log that the model was fitted to; a later log would tell more")
+    for of, part in (("the log", predicted), ("the shifted log", elsewhere)):
+        if part is None:
+            continue
+        for share, what in (
+            (part.unseen_items, "are of items that the fit does not know: predicted as typical ones"),
+            (part.unseen_factors, "are of factors that the fit does not know: predicted as typical ones"),
+            (part.certain, "had a prediction of 0 or 1, or beyond: moved half a click away"),
+        ):
+            if share > 0:
+                notes.append(f"{share:.2%} of the impressions of {of} {what}")
+    return tuple(notes)
+
+
+def _names(fits: Sequence[Fit]) -> list[str]:
+    """The folders' own names, or their paths where two share a name."""
+    short = [fit.folder.resolve().name for fit in fits]
+    return short if len(set(short)) == len(short) else [str(fit.folder) for fit in fits]
+
+
+def _information(whole: Cmip, monotone: Cmip) -> dict[str, Any]:
+    part = {key: getattr(monotone, key) for key in ("estimate", "low", "high")}
+    return {**asdict(whole), "notes": list(whole.notes), "monotone": part}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

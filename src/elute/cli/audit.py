@@ -1,0 +1,104 @@
+"""`elute audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elute.cli.options import Invocation, reads_log
+from elute.progress import Progress
+
+if TYPE_CHECKING:
+    from elute.log import ClickLog
+
+ESTIMATORS = ("knn", "ksg", "copula", "dv")
+"""As in `elute.audit.cmip.metric`, which is slow to import; a test compares the two."""
+
+_EPILOG = """\b
+Examples:
+  elute audit --fit fits/pbm --log log.parquet
+  elute audit --fit fits/pbm --fit fits/naive --log log.parquet --labels labels.parquet
+  elute audit --fit fits/* --log log.parquet --labels labels.csv --policy-scores scores.csv --json
+
+\b
+Exit code: 0 done, whatever the verdict; 1 something cannot be used, 2 wrong usage.
+"""
+
+
+def _log_option(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of every verb that reads a log, with the log itself as an option: the argument is the fits."""
+    wrapped: Any = reads_log(command)
+    log = click.Option(["--log", "sources"], metavar="LOG", multiple=True, required=True, help="Clicks to predict.")
+    wrapped.__click_params__ = [log if param.name == "sources" else param for param in wrapped.__click_params__]
+    given: Callable[..., None] = wrapped
+    return given
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("folders", metavar="[DIR...]", nargs=-1, type=click.Path())
+@click.option("--fit", "fits", metavar="DIR...", multiple=True, type=click.Path(), help="Folders 'elute fit' wrote.")
+@_log_option
+@click.option("--labels", type=click.Path(dir_okay=False), help="Items and their grade: query_id, doc_id, grade.")
+@click.option(
+    "--policy-scores",
+    type=click.Path(dir_okay=False),
+    help="What the logging policy ranked by: query_id, doc_id, score.  [default: the log's mean 'score']",
+)
+@click.option("--shifted-log", metavar="LOG", multiple=True, help="Clicks under another policy, to predict too.")
+@click.option("--estimator", type=click.Choice(ESTIMATORS), default="knn", show_default=True, help="Of CMIP.")
+@click.option("--seed", default=0, show_default=True, help="Of CMIP's permutations.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
+def audit(
+    log: ClickLog,
+    call: Invocation,
+    progress: Progress,
+    folders: tuple[str, ...],
+    fits: tuple[str, ...],
+    labels: str | None,
+    policy_scores: str | None,
+    shifted_log: tuple[str, ...],
+    estimator: Any,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Is a fit debiased, and which of several is to be trusted?
+
+    Clicks are predicted (perplexity), relevance is compared with grades (nDCG), and what relevance still shares
+    with the logging policy beyond the grades is measured and tested (CMIP; 0 is debiased). LOG as for 'elute check'.
+    """
+    import json
+    from contextlib import ExitStack
+
+    from rich.console import Console
+
+    from elute.audit.fits import read_fit
+    from elute.audit.judged import log_scores, read_labels, read_scores
+    from elute.audit.report import Shown
+    from elute.audit.report import audit as run
+    from elute.cli import audit_page
+    from elute.errors import EluteError
+    from elute.log import read_log
+
+    named = (*fits, *folders)
+    if not named:
+        raise click.UsageError("Missing option '--fit': the folder of a fit.")
+    if log.roles.click is None:
+        raise EluteError(f"{log.engine.label} has no clicks to predict")
+    with ExitStack() as stack:
+        shifted = None
+        if shifted_log:
+            paths = list(shifted_log)
+            opened = stack.enter_context(read_log(paths if len(paths) > 1 else paths[0], **call.options))
+            shifted = Shown(opened, shifted_log)
+        read = [read_fit(folder, log.roles) for folder in named]
+        judged = None if labels is None else read_labels(labels, log.roles)
+        scores = None
+        if judged is not None:
+            scores = log_scores(log) if policy_scores is None else read_scores(policy_scores, log.roles)
+        found = run(read, Shown(log, call.sources), shifted, judged, scores, estimator, seed, progress)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    else:
+        audit_page.show(Console(), found)

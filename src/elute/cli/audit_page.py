@@ -1,0 +1,72 @@
+"""The page `elute audit` prints: which model to take, the figures side by side, and a sentence for each model."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from elute.audit.report import Audit, ModelAudit
+from elute.cli.text import count, plain
+
+_MARKS = {"pass": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
+
+
+def show(console: Console, audit: Audit) -> None:
+    """Print the page."""
+    text = Text(f"Take {plain(audit.selected)}. ", style="bold")
+    text.append(plain(audit.selection.sentence, 200), style="not bold")
+    console.print(Padding(text, (1, 2)))
+    console.print(Padding(_figures(audit), (0, 2, 1, 2)))
+    shared = set.intersection(*(set(model.notes) for model in audit.models))
+    for model in audit.models:
+        console.print(Padding(_sentence(model, [note for note in model.notes if note not in shared]), (0, 2)))
+    for note in audit.models[0].notes:
+        if note in shared:
+            console.print(Padding(Text(f"- {plain(note, 240)}", style="dim"), (0, 2)))
+    console.print()
+
+
+def _figures(audit: Audit) -> Table:
+    """A row a model, and last what to compare with."""
+    shifted = any(model.shifted is not None for model in audit.models)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    heads = ["fit", "model", "perplexity", *(["shifted log"] if shifted else []), "nDCG", "CMIP [95%]", "p", ""]
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("fit", "model", "") else "right", no_wrap=head != "fit")
+    for model in audit.models:
+        cmip = model.evidence.cmip
+        interval = "–" if cmip is None else f"{cmip.estimate:.3f} [{cmip.low:.3f}, {cmip.high:.3f}]"
+        mark, style = _MARKS[model.verdict.word]
+        table.add_row(
+            Text(plain(model.name)),
+            model.model,
+            _figure(model.perplexity.mean, 4),
+            *([_figure(None if model.shifted is None else model.shifted.mean, 4)] if shifted else []),
+            _figure(model.evidence.ndcg, 3),
+            interval,
+            "–" if cmip is None else f"{cmip.p_value:.2g}",
+            Text(f"{mark} {model.verdict.word}", style=style),
+        )
+    blank = [""] * (4 if shifted else 3)
+    table.add_row(Text("by position", style="dim"), "", _figure(audit.by_rank, 4), *blank, "", "")
+    if audit.policy_ndcg is not None:
+        dashes = [""] * (2 if shifted else 1)
+        table.add_row(Text("logging policy", style="dim"), "", *dashes, _figure(audit.policy_ndcg, 3), "", "", "")
+    if audit.judged:
+        table.caption = f"nDCG and CMIP on {count(audit.judged)} judged items; CMIP in nats, 0 is debiased"
+        table.caption_justify = "left"
+    return table
+
+
+def _sentence(model: ModelAudit, notes: list[str]) -> Text:
+    mark, style = _MARKS[model.verdict.word]
+    text = Text.assemble((f"{mark} {plain(model.name)}: ", style), plain(model.verdict.sentence, 600))
+    for note in notes:
+        text.append(f"\n- {plain(note, 240)}", style="dim")
+    return text
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

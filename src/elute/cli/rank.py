@@ -1,0 +1,42 @@
+"""`elute rank`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_EPILOG = """\b
+Examples:
+  elute rank ranker --features new.parquet --out scores.parquet
+  elute rank ranker --features 'test/*.txt' --out scores.parquet
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--features", multiple=True, required=True, help="Features of the documents: Parquet, or LETOR files.")
+@click.option("--out", type=click.Path(dir_okay=False), required=True, help="Parquet file to write the scores to.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
+def rank(folder: Path, features: tuple[str, ...], out: str, as_json: bool) -> None:
+    """Score documents with a ranker that `elute train` left in DIR; a higher score ranks higher.
+
+    The scores come with the columns that name a document, in the order of the features. A network
+    needs nothing but numpy; trees need elute[trees].
+    """
+    import json
+
+    import pyarrow as pa
+
+    from elute.files import write_parquet
+    from elute.io.features import read_features
+    from elute.train.folder import load
+
+    ranker = load(folder)
+    table = read_features(features, ranker.key, ranker.features)
+    scores = ranker.score(table.values)
+    write_parquet(out, table.key.append_column("score", pa.array(scores)))
+    if as_json:
+        click.echo(json.dumps({"documents": len(scores), "scores": out}))
+    else:
+        click.echo(f"{len(scores):,} documents scored, written to {out}")

@@ -1,0 +1,135 @@
+"""`elute train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elute.cli.options import Invocation, reads_log
+from elute.progress import Progress
+
+if TYPE_CHECKING:
+    from elute.log import ClickLog
+
+LEARNERS = (
+    "elute", "naive", "ipw", "ipw-random", "dla", "rem", "pairwise-debias", "vectorization", "multr", "grad-reversal",
+    "observation-dropout", "upe", "upe-mrr", "upe-dcg", "upe-n",
+)  # fmt: skip
+"""As in `elute.neural.learners`, which needs JAX, and `elute`; a test compares the two."""
+
+_EPILOG = """\b
+Examples:
+  elute train log.parquet --features features.parquet --learner elute --out ranker
+  elute train log.parquet --features train.txt --validation vali.txt --learner upe --score score --out ranker
+  elute train log.parquet --features features.parquet --learner ipw --propensities fit --model lightgbm --out ranker
+  elute rank ranker --features features.parquet --out scores.parquet
+
+\b
+Features: Parquet with the query and document columns of the log and a numeric column a feature,
+or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'grade').
+"""
+
+
+@click.command(epilog=_EPILOG)
+@reads_log
+@click.option("--features", multiple=True, required=True, help="Features of the documents: Parquet, or LETOR files.")
+@click.option("--learner", type=click.Choice(LEARNERS), default="elute", show_default=True, help="How to learn.")
+@click.option(
+    "--model",
+    type=click.Choice(["mlp", "linear", "lightgbm"]),
+    default="mlp",
+    show_default=True,
+    help="What to learn; lightgbm goes with elute, naive, ipw and ipw-random.",
+)
+@click.option("--score", metavar="COL", help="upe: the score that pages were ranked by.  [default: score]")
+@click.option("--propensities", type=click.Path(), help="ipw: the folder of a fit, or its Parquet file.")
+@click.option("--randomised", metavar="LOG", help="ipw-random: a log of pages in random order, with the same columns.")
+@click.option("--validation", multiple=True, help="Graded documents: the ranker with the best nDCG@10 there is kept.")
+@click.option("--patience", type=click.IntRange(min=1), help="Stop after so many validations without a better nDCG.")
+@click.option("--steps", type=click.IntRange(min=1), help="Steps, or trees.  [default: 10000; lightgbm: 300]")
+@click.option("--batch", type=click.IntRange(min=1), default=256, show_default=True, help="Pages in a step.")
+@click.option(
+    "--rate", type=click.FloatRange(min=0, min_open=True), help="Learning rate.  [default: 0.05; lightgbm: 0.1]"
+)
+@click.option("--seed", default=0, show_default=True, help="Of everything drawn.")
+@click.option("--resume", is_flag=True, help="Go on from the folder's checkpoint, if there is one.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to write to.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
+def train(
+    log: ClickLog,
+    call: Invocation,
+    progress: Progress,
+    features: tuple[str, ...],
+    learner: str,
+    score: str | None,
+    propensities: str | None,
+    randomised: str | None,
+    validation: tuple[str, ...],
+    out: Path,
+    resume: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Learn a ranker from the clicks of a log and features of its documents.
+
+    A page is a session (--session, by default session_id) and a query. Needs elute[neural], or
+    elute[trees] for --model lightgbm; 'elute rank' then needs neither for a network.
+    """
+    import json
+    from contextlib import ExitStack
+
+    from elute.cli.fit import known
+    from elute.io.features import read_features
+    from elute.log import read_log
+    from elute.train.learn import How
+    from elute.train.learn import train as run
+    from elute.train.task import Inputs
+
+    table = read_features(features, (call.options["query"], call.options["doc"]))
+    with ExitStack() as stack:
+        random = None if randomised is None else stack.enter_context(read_log(randomised, **call.options))
+        inputs = Inputs(learner, score, known(propensities), random, validation)
+        source = list(call.sources) if len(call.sources) > 1 else call.sources[0]
+        fields = run(log, source, table, inputs, How(**options), out, resume=resume, progress=progress)
+    if as_json:
+        click.echo(json.dumps(fields))
+    else:
+        _show(fields, out, features)
+
+
+def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
+    """How it ended, the propensities, and what to run next."""
+    import shlex
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from elute.cli.text import plain
+    from elute.factors import describe
+
+    console = Console()
+    unit = "trees" if fields["model"] == "lightgbm" else "steps"
+    held = "" if fields["ndcg"] is None else f", nDCG@10 {fields['ndcg']:.4f} on the validation data"
+    what = f"{fields['learner']} ({fields['model']}): {fields['steps']:,} {unit} in {fields['seconds']:.1f} s"
+    console.print(Text(f"\n  {what}, loss {fields['loss']:.4f}{held}.", style="bold"), soft_wrap=True)
+    if fields["note"]:
+        console.print(Text(f"  Mind: {plain(fields['note'], 600)}.", style="red"))
+    grid = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+    for head in ("factor", "propensity", "± 2 se of log"):
+        grid.add_column(head, justify="left" if head == "factor" else "right")
+    for row in fields["propensities"][:_SHOWN]:
+        factor = {name: value for name, value in row.items() if name not in ("propensity", "log_se")}
+        error = row.get("log_se")
+        spread = "" if error is None else "reference" if error == 0 else f"{2 * error:.3f}"
+        grid.add_row(Text(plain(describe(factor))), f"{row['propensity']:.3f}", spread)
+    console.print(grid)
+    if len(fields["propensities"]) > _SHOWN:
+        console.print(f"  … {len(fields['propensities']) - _SHOWN:,} more in train.json")
+    command = shlex.join(["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"])
+    console.print(Text.assemble(("\n  Next: ", "bold"), command), soft_wrap=True)
+
+
+_SHOWN = 20

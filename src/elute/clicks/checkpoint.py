@@ -1,0 +1,54 @@
+"""Trees of arrays in npz files: by name, without pickle, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+from zipfile import BadZipFile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from elute.errors import EluteError
+
+T = TypeVar("T")
+
+_IDENTITY = "identity"
+
+
+def write(path: Path, tree: object, identity: str) -> None:
+    """Keep a tree; `identity` says in words what it belongs to."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    named: dict[str, Any] = {jax.tree_util.keystr(at): np.asarray(leaf) for at, leaf in leaves}
+    named[_IDENTITY] = np.array(identity)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        np.savez(file, allow_pickle=False, **named)
+    temporary.replace(path)
+
+
+def read(path: Path, like: T, identity: str, growing: str = "") -> T:
+    """The tree kept at `path`, in the shape of `like`; refused where it belongs to something else.
+
+    `growing`: the leaf that may be longer than that of `like`. Leaves that are not jax arrays come back as numpy's.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            arrays = {name: kept[name] for name in kept.files}
+    except (OSError, ValueError, BadZipFile, EOFError) as problem:
+        raise EluteError(f"{path} cannot be read as a checkpoint ({problem}); delete it or name another") from problem
+    found = str(arrays.pop(_IDENTITY, ""))
+    if found != identity:
+        raise EluteError(f"{path} belongs to '{found}', not to '{identity}'; delete it or name another")
+    places, shape = jax.tree_util.tree_flatten_with_path(like)
+    leaves = []
+    for at, leaf in places:
+        name = jax.tree_util.keystr(at)
+        value = arrays.get(name)
+        if value is None or (value.shape != np.shape(leaf) and name != growing):
+            raise EluteError(f"{path} does not hold {name} of this model; delete it or name another")
+        leaves.append(jnp.asarray(value) if isinstance(leaf, jax.Array) else value)
+    restored: T = jax.tree_util.tree_unflatten(shape, leaves)
+    return restored

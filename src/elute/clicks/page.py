@@ -1,0 +1,62 @@
+"""Sessions on the device, in pieces of one shape, so that everything is compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from elute.clicks.sessions import Sessions
+
+_SMALLEST, _LARGEST = 256, 8192
+"""Sessions in one piece, when a whole set is gone through: few shapes, so that little is compiled."""
+
+
+class Pages(NamedTuple):
+    """`Sessions` as device arrays. `row` numbers the sessions, so that what is drawn for one depends on no other."""
+
+    row: jax.Array
+    query: jax.Array
+    doc: jax.Array
+    click: jax.Array
+    length: jax.Array
+
+    @property
+    def mask(self) -> jax.Array:
+        """True where a document is shown."""
+        return jnp.arange(self.doc.shape[1]) < self.length[:, None]
+
+    @property
+    def clicked(self) -> jax.Array:
+        """Clicks as booleans, false on the padding."""
+        return (self.click != 0) & self.mask
+
+
+def pages_of(sessions: Sessions) -> Pages:
+    """All sessions in one piece."""
+    rows = np.arange(len(sessions), dtype=np.int32)
+    return Pages(*map(jnp.asarray, (rows, sessions.query, sessions.doc, sessions.click, sessions.length)))
+
+
+@jax.jit
+def pick(pages: Pages, rows: jax.Array) -> Pages:
+    """Some rows; a row of -1 is a session without documents."""
+    picked = Pages(*(jnp.take(values, rows, axis=0, mode="clip") for values in pages))
+    return picked._replace(length=jnp.where(rows < 0, 0, picked.length))
+
+
+def pieces(sessions: Sessions, largest: int = _LARGEST) -> Iterator[tuple[slice, Pages]]:
+    """Which sessions, and these as pages; the last piece is filled up with sessions without documents."""
+    size = min(largest, max(_SMALLEST, 1 << max(len(sessions) - 1, 0).bit_length()))
+    for start in range(0, len(sessions), size):
+        where = slice(start, min(start + size, len(sessions)))
+        part, lacking = sessions.take(where), size - (where.stop - start)
+        rows = np.arange(start, start + size, dtype=np.int32)
+        filled = (
+            np.pad(values, [(0, lacking)] + [(0, 0)] * (values.ndim - 1))
+            for values in (part.query, part.doc, part.click, part.length)
+        )
+        yield where, Pages(*map(jnp.asarray, (rows, *filled)))

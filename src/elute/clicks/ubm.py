@@ -1,0 +1,121 @@
+"""The user browsing model: examination depends on the rank and on how far up the last click lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elute.clicks.logspace import log1mexp, log_sigmoid, logits_of
+from elute.clicks.model import ClickModel, Floats
+from elute.clicks.page import Pages
+from elute.clicks.prior import Prior, settle
+from elute.clicks.product import fit_product
+from elute.clicks.scores import scores
+from elute.clicks.sessions import Source
+from elute.clicks.structure import State, Structure, by_rank
+from elute.clicks.tally import browsing_cells, tally
+from elute.clicks.towers import Embedding, Params, Tower, embedded
+from elute.progress import Progress
+
+
+@dataclass(frozen=True)
+class Browsing(Structure):
+    """P(click | clicks above) = attraction(document)·examination(rank, distance) (Dupret and Piwowarski 2008).
+
+    The distance to the last click counts from 1; where nothing was clicked it is the rank, as from a click above the
+    page. Examinations are the lower triangle of a table by (rank, distance), row after row.
+    """
+
+    documents: int
+    ranks: int
+    tower: Tower
+
+    def init(self, key: jax.Array, width: int) -> Params:
+        return {
+            "attraction": self.tower.init(key, self.documents, width, 1),
+            "examination": jnp.zeros(self.ranks * (self.ranks + 1) // 2),
+        }
+
+    def places(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        return log_sigmoid(self.tower.logits(params["attraction"], features, pages.doc))
+
+    def start(self, params: Params, sessions: int) -> State:
+        """The rank of the last click, from 1; 0 for none."""
+        return jnp.zeros(sessions, jnp.int32)
+
+    def see(self, params: Params, state: State, place: jax.Array, rank: jax.Array) -> tuple[jax.Array, State]:
+        return place + log_sigmoid(params["examination"])[_cell(rank, state)], (state, rank)
+
+    def after(self, params: Params, seen: State, clicked: jax.Array) -> State:
+        last, rank = seen
+        return jnp.where(clicked, rank + 1, last)
+
+    def log_conditionals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        """All ranks at once: the clicks are known."""
+        rank = jnp.arange(pages.doc.shape[1])
+        last = jax.lax.cummax(jnp.where(pages.clicked, rank + 1, 0), axis=1)
+        last = jnp.pad(last, ((0, 0), (1, 0)))[:, :-1]
+        return self.places(params, features, pages) + log_sigmoid(params["examination"])[_cell(rank, last)]
+
+    def log_marginals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        """By a recursion over the distribution of the last click's rank (0 for none)."""
+        width = pages.doc.shape[1]
+        log_o, candidate = log_sigmoid(params["examination"]), jnp.arange(width + 1)
+
+        def step(log_last: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            log_a, rank = inputs
+            given = log_a[:, None] + log_o[_cell(rank, jnp.minimum(candidate, rank))]
+            log_p = jax.nn.logsumexp(log_last + given, axis=1)
+            stayed = log_last + log1mexp(given)
+            return jnp.where(candidate == rank + 1, log_p[:, None], stayed), log_p
+
+        first = jnp.broadcast_to(jnp.where(candidate == 0, 0.0, -jnp.inf), (pages.doc.shape[0], width + 1))
+        inputs = (by_rank(self.places(params, features, pages)), jnp.arange(width))
+        return jax.lax.scan(step, first, inputs)[1].T
+
+
+def _cell(rank: jax.Array, last: jax.Array) -> jax.Array:
+    """The place in the triangle of a rank (from 0) and the last click's rank (from 1, 0 for none)."""
+    return rank * (rank + 1) // 2 + rank - last
+
+
+class UBM(ClickModel[Browsing]):
+    """Fitted on counts of (document, rank, distance), exactly. `prior`: see `elute.clicks.prior`; of attraction."""
+
+    def __init__(
+        self,
+        documents: int,
+        ranks: int,
+        *,
+        tower: Tower | None = None,
+        features: ArrayLike | None = None,
+        prior: Prior = "fitted",
+    ) -> None:
+        super().__init__(Browsing(documents, ranks, tower or Embedding()), documents, ranks, features=features)
+        self.prior = settle(prior)
+
+    def _count(self, source: Source, progress: Progress) -> Params | None:
+        if self.structure.tower.needs_features:
+            return None
+        amount = self.ranks * (self.ranks + 1) // 2
+        found = fit_product(tally(source, self.documents, amount, browsing_cells), amount, self.prior, progress)
+        return {
+            "attraction": embedded(found.attraction, found.typical),
+            "examination": jnp.asarray(logits_of(found.examination)),
+        }
+
+    def examination(self) -> Floats:
+        """By (rank, distance), both from 1, the largest 1; NaN where the distance exceeds the rank."""
+        log_o = np.asarray(log_sigmoid(self._fitted()["examination"]), np.float64)
+        table = np.full((self.ranks, self.ranks), np.nan)
+        table[np.tril_indices(self.ranks)] = np.exp(log_o - log_o.max())
+        return table
+
+    def relevance(self) -> Floats:
+        """Attraction at the scale at which the largest examination is 1."""
+        largest = float(jax.nn.sigmoid(self._fitted()["examination"]).max())
+        return largest * scores(self.structure.tower, self.params_["attraction"], self._features)

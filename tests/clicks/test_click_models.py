@@ -1,0 +1,103 @@
+"""What all models share: towers, files, what they refuse, and what they import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+from click_worlds import simulated
+
+from elute.clicks import MLP, MODELS, NCM, PBM, Linear, Sessions, Training, model_of
+from elute.errors import EluteError
+from elute.simulate.shown import Shown
+from elute.simulate.users import build_user
+
+DOCUMENTS, RANKS = 12, 4
+USER = build_user("dbn")
+SESSIONS, _, _ = simulated(USER, 600, DOCUMENTS, RANKS, 1, 2)
+SHORT = Training(epochs=4, batch=128, learning_rate=0.05)
+
+
+def same(one, other) -> None:
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+@pytest.mark.parametrize("tower", [Linear(), MLP((8,))])
+def test_towers_learn_relevance_from_features(tower) -> None:
+    """Documents never shown in training get the relevance their features say."""
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(60, 3))
+    relevance = 1 / (1 + np.exp(-features @ [1.5, -1.0, 0.0]))
+    doc = rng.integers(0, 40, (3000, RANKS))
+    clicks = build_user("pbm").clicks(Shown(relevance[doc], np.full(3000, RANKS)), rng)
+    model = PBM(60, RANKS, tower=tower, features=features)
+    model.fit(Sessions.of(doc, clicks), training=Training(epochs=15, batch=256, learning_rate=0.03))
+    assert np.corrcoef(model.relevance()[40:], relevance[40:])[0, 1] > 0.95
+
+
+def test_what_is_saved_is_what_is_loaded(tmp_path) -> None:
+    for name in MODELS:
+        model = model_of(name)(DOCUMENTS, RANKS).fit(
+            SESSIONS, training=Training(epochs=1) if name in ("ncm", "cacm") else None
+        )
+        model.save(tmp_path / f"{name}.npz")
+        loaded = model_of(name)(DOCUMENTS, RANKS).load(tmp_path / f"{name}.npz")
+        same(model.params_, loaded.params_)
+    with pytest.raises(EluteError, match="belongs to"):
+        PBM(DOCUMENTS, RANKS).load(tmp_path / "ubm.npz")
+    (tmp_path / "broken.npz").write_bytes(b"no archive")
+    with pytest.raises(EluteError, match="cannot be read"):
+        PBM(DOCUMENTS, RANKS).load(tmp_path / "broken.npz")
+
+
+def refused(match: str, act) -> None:
+    with pytest.raises(EluteError, match=match) as caught:
+        act()
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_used_is_refused_in_one_line(tmp_path) -> None:
+    one = np.zeros((3, 2))
+    fit = PBM(DOCUMENTS, RANKS).fit
+    refused("not fitted", lambda: PBM(DOCUMENTS, RANKS).predict_clicks(SESSIONS))
+    refused("document id 12", lambda: fit(Sessions.of(one + 12, one)))
+    refused("document id -1", lambda: fit(Sessions.of(one - 1, one)))
+    refused("ranks=5", lambda: fit(Sessions.of(np.zeros((1, 5)), np.zeros((1, 5)))))
+    refused("0 or 1", lambda: fit(Sessions.of(one, one + 2)))
+    refused("query id 1", lambda: NCM(DOCUMENTS, RANKS).fit(Sessions.of(one, one, query=[0, 0, 1])))
+    refused("sessions, places", lambda: Sessions.of(one, one[:2]))
+    refused("one of each", lambda: Sessions.of(one, one, length=[1, 2]))
+    refused("between 0 and 2", lambda: Sessions.of(one, one, length=[1, 2, 3]))
+    refused("generator", lambda: fit(SESSIONS for _ in range(1)))
+    refused("no sessions", lambda: fit(Sessions.of(np.zeros((0, 4)), np.zeros((0, 4))), training=SHORT))
+    refused("at least 1", lambda: fit(SESSIONS, training=Training(epochs=0)))
+    refused("needs features", lambda: PBM(DOCUMENTS, RANKS, tower=Linear()))
+    refused("one row", lambda: PBM(DOCUMENTS, RANKS, features=np.zeros((3, 2))))
+    refused("prior is", lambda: PBM(DOCUMENTS, RANKS, prior=(-1.0, 1.0)))
+    refused("no click model 'abc'", lambda: model_of("abc"))
+    fit(SESSIONS, training=SHORT, checkpoint=tmp_path / "run.npz")
+    other = Training(epochs=9, batch=64)
+    refused("belongs to", lambda: fit(SESSIONS, training=other, checkpoint=tmp_path / "run.npz"))
+
+
+def test_without_jax_the_install_command_is_named() -> None:
+    code = (
+        "import sys; sys.modules['jax'] = None\n"
+        "from elute.errors import EluteError\n"
+        "try:\n    import elute.clicks\nexcept EluteError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "elute[neural]"' in done.stdout
+
+
+def test_nothing_but_numpy_jax_and_optax_is_imported() -> None:
+    code = (
+        "import sys\nfrom elute.clicks import MODELS, model_of\n[model_of(name) for name in MODELS]\n"
+        "print([m for m in ('duckdb', 'pyarrow', 'numba', 'pandas') if m in sys.modules])\n"
+        "print(sorted(m for m in sys.modules if m.startswith('elute.') and not m.startswith('elute.clicks')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "['elute.errors', 'elute.progress']"]

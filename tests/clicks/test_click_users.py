@@ -1,0 +1,51 @@
+"""Models given the parameters of simulated users agree with these users' exact likelihoods and probabilities."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from elute.clicks import Sessions, model_of
+from elute.clicks.logspace import logits_of
+from elute.clicks.towers import embedded
+from elute.simulate.shown import Shown
+from elute.simulate.users import browsing_table, build_user
+
+DOCUMENTS, RANKS, PAGES = 40, 10, 300
+TABLE = browsing_table(RANKS)
+LAMBDAS = np.linspace(0.9, 0.3, RANKS)
+
+CASES = {
+    "pbm": ({"propensities": 1 / np.arange(1, RANKS + 1)}, {"examination": 1 / np.arange(1, RANKS + 1)}),
+    "cascade": ({}, {}),
+    "dcm": ({"continuation": LAMBDAS}, {"continuation": LAMBDAS}),
+    "ubm": ({"table": TABLE}, {"examination": TABLE[np.tril_indices(RANKS)]}),
+    "dbn": ({"continuation": 0.8}, {"continuation": np.array(0.8)}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_likelihoods_and_marginals_are_the_users(name: str) -> None:
+    rng = np.random.default_rng(1)
+    relevance, satisfaction = rng.uniform(0.02, 0.98, (2, DOCUMENTS))
+    doc = rng.integers(0, DOCUMENTS, (PAGES, RANKS)).astype(np.int32)
+    length = rng.integers(0, RANKS + 1, PAGES)
+    shown = Shown(relevance[doc], length, satisfaction[doc] if name == "dbn" else None)
+    settings, params = CASES[name]
+    user = build_user(name, **settings)
+    model = model_of(name)(DOCUMENTS, RANKS)
+    model.params_ = {key: jnp.asarray(logits_of(value)) for key, value in params.items()}
+    model.params_["attraction"] = embedded(relevance, 0.5)
+    if name == "dbn":
+        model.params_["satisfaction"] = embedded(satisfaction, 0.5)
+    clicks = user.clicks(shown, rng)
+    sessions = Sessions.of(doc, clicks, length=length)
+    np.testing.assert_allclose(
+        model.log_likelihood(sessions), user.log_probability(shown, clicks), rtol=2e-5, atol=2e-6
+    )
+    np.testing.assert_allclose(model.predict_clicks(sessions), user.probabilities(shown), rtol=3e-5, atol=1e-7)
+    if name == "cascade":
+        twice = np.zeros((1, RANKS))
+        twice[0, :2] = 1
+        assert model.log_likelihood(Sessions.of(doc[:1], twice))[0] == -np.inf
