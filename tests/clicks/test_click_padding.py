@@ -13,7 +13,7 @@ from elute.clicks import MODELS, Sessions
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(data=st.data())
 def test_padding_changes_nothing(name: str, data: st.DataObject) -> None:
     """Neither its width nor what it holds: no prediction, no likelihood, no draw."""

@@ -51,7 +51,9 @@ def result():
         value((0.4, 0.6), metric="other"),
     ]
     claims = [Claim("It holds.", True, "1 > 0"), Claim("It does not.", False, "0 > 1")]
-    return Reproduction("toy", "A toy", "Nobody, 2024", ["one run"], compared, claims, figures, ["So it is."], "elute x")
+    return Reproduction(
+        "toy", "A toy", "Nobody, 2024", ["one run"], compared, claims, figures, ["So it is."], "elute x"
+    )
 
 
 def test_the_page_shows_both_values_and_every_verdict(result, tmp_path):

@@ -49,7 +49,6 @@ _METHODS: dict[str, tuple[str, Callable[[int], Estimator]]] = {
     "Regression-EM": ("Regression-EM", lambda seed: RegressionEM(seed=seed)),
     "Regression-EM, public code's step": ("Regression-EM", lambda seed: RegressionEM(seed=seed, variant="public")),
     "Two-Tower": ("Two-Tower", lambda seed: TwoTower(seed=seed, optimiser="adam")),
-    "Two-Tower, L-BFGS": ("Two-Tower", lambda seed: TwoTower(seed=seed, tolerance=0.01)),
     "PBM (elute)": ("", lambda seed: PBM(seed=seed)),
 }
 """What we run, and the published row it is set beside."""
@@ -88,8 +87,9 @@ def run(study: Study) -> Reproduction:
         figures=(_figure(compared),),
         reading=(
             "**Rows without repair** depend on where a method starts and on the path it takes: the data determine "
-            "the ratio between the two components' scales not at all. That is why DLA's two steps, EM's two steps and "
-            "Two-Tower's two optimisers, which all fit the clicks, differ from each other more than from seed to seed.",
+            "the ratio between the two components' scales not at all. That is why DLA's two steps and EM's two steps, "
+            "which all fit the clicks, differ; and why Two-Tower lands elsewhere with L-BFGS, the default of "
+            "`elute fit` (MCC .709 ± .17 over 10 seeds), than with Adam, as here.",
             "**Variants.** The public code's DLA step sets a propensity to the mean of c/r instead of the "
             "least-squares minimiser printed in the paper; its EM step sets relevance to the mean of c/o, which is "
             'inverse propensity weighting and not EM. Both are settings here (`variant="public"`).',

@@ -38,7 +38,7 @@ def worked() -> tuple[Claim, ...]:
 
 def _figure1() -> tuple[Claim, Claim]:
     at = plackett_luce(np.array([0.01, 0.1, 0.5, 1.0]))
-    r = np.linspace(0.0, 1.0, 100_001)
+    r = np.linspace(0.001, 1.0, 1_000)
     straight = [float(np.corrcoef(r, y)[0, 1] ** 2) for y in (plackett_luce(r), CASCADE * r)]
     return (
         Claim(
@@ -47,7 +47,7 @@ def _figure1() -> tuple[Claim, Claim]:
             ", ".join(f"{value:.3f}" for value in at),
         ),
         Claim(
-            "The best affine fit to it has R² .29; a cascade with α = .7 is exactly affine.",
+            "The best affine fit to it over R = .001, .002, …, 1 has R² .29; a cascade with α = .7 is exactly affine.",
             abs(straight[0] - 0.29) <= 0.005 and straight[1] > 1 - 1e-9,
             f"R² {straight[0]:.3f} and {straight[1]:.3f}",
         ),

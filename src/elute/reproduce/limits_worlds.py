@@ -36,8 +36,8 @@ _PAGES = 100
 _CONTEXTS = ContextualPositionBased([[-0.6], [0.6]], [1.0])
 """Two devices: examination falls as o^0.4 on one and o^1.6 on the other."""
 
-_QUIET = np.linspace(0.0, 1.0, PLACES)
-"""How relevant the other results of each context are, as a share: from an empty page to a full one."""
+_QUIET = np.geomspace(0.02, 1.0, PLACES)
+"""How relevant the other results of each context are, as a share: from all but an empty page to a full one."""
 
 
 class Log(NamedTuple):
