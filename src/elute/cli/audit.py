@@ -21,6 +21,7 @@ Examples:
   elute audit --fit fits/pbm --log log.parquet
   elute audit --fit fits/pbm --fit fits/naive --log log.parquet --labels labels.parquet
   elute audit --fit fits/* --log log.parquet --labels labels.csv --policy-scores scores.csv --json
+  elute audit --assumptions --log log.parquet --groups device
 
 \b
 Exit code: 0 done, whatever the verdict; 1 something cannot be used, 2 wrong usage.
@@ -47,6 +48,8 @@ def _log_option(command: Callable[..., None]) -> Callable[..., None]:
     help="What the logging policy ranked by: query_id, doc_id, score.  [default: the log's mean 'score']",
 )
 @click.option("--shifted-log", metavar="LOG", multiple=True, help="Clicks under another policy, to predict too.")
+@click.option("--assumptions", is_flag=True, help="Test the click model itself on the log; needs no fit.")
+@click.option("--groups", metavar="COL", help="With --assumptions: by what position effects might differ.")
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="knn", show_default=True, help="Of CMIP.")
 @click.option("--seed", default=0, show_default=True, help="Of CMIP's permutations.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
@@ -59,11 +62,13 @@ def audit(
     labels: str | None,
     policy_scores: str | None,
     shifted_log: tuple[str, ...],
+    assumptions: bool,
+    groups: str | None,
     estimator: Any,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Is a fit debiased, and which of several is to be trusted?
+    """Is a fit debiased, which of several is to be trusted, and do their assumptions hold?
 
     Clicks are predicted (perplexity), relevance is compared with grades (nDCG), and what relevance still shares
     with the logging policy beyond the grades is measured and tested (CMIP; 0 is debiased). LOG as for 'elute check'.
@@ -82,10 +87,24 @@ def audit(
     from elute.log import read_log
 
     named = (*fits, *folders)
-    if not named:
-        raise click.UsageError("Missing option '--fit': the folder of a fit.")
+    if not named and not assumptions:
+        raise click.UsageError("Missing option '--fit': the folder of a fit; or --assumptions.")
+    if groups is not None and not assumptions:
+        raise click.UsageError("--groups goes with --assumptions.")
     if log.roles.click is None:
         raise EluteError(f"{log.engine.label} has no clicks to predict")
+    fields: dict[str, Any] = {}
+    if assumptions:
+        from elute.cli import assumptions as tests
+
+        findings = tests.tested(log, groups, seed, progress)
+        fields["assumptions"] = [finding.to_dict() for finding in findings]
+        if not as_json:
+            tests.show(Console(), findings)
+        if not named:
+            if as_json:
+                click.echo(json.dumps(fields, ensure_ascii=False, allow_nan=False))
+            return
     with ExitStack() as stack:
         shifted = None
         if shifted_log:
@@ -99,6 +118,6 @@ def audit(
             scores = log_scores(log) if policy_scores is None else read_scores(policy_scores, log.roles)
         found = run(read, Shown(log, call.sources), shifted, judged, scores, estimator, seed, progress)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(found.to_dict() | fields, ensure_ascii=False, allow_nan=False))
     else:
         audit_page.show(Console(), found)
