@@ -118,3 +118,22 @@ def test_demo_writes_both_logs_and_shows_both_verdicts(tmp_path: Path) -> None:
 def test_same_input_same_output(path: Path) -> None:
     first, second = (run_elute("check", path, "--explore", "--curve", "--json").out for _ in range(2))
     assert first == second
+
+
+def test_richer_models_need_more_than_connection(tmp_path):
+    """One item a link connects positions for r·o; trust bias needs two."""
+    rows = [(f"d{k}", k + step) for k in range(1, 5) for step in (0, 1)]
+    again = [(f"e{k}", k + step) for k in range(1, 5) for step in (0, 1)]
+    found = {}
+    for name, shown in (("one", rows), ("two", rows + again)):
+        lines = ["query_id,doc_id,position,click", *(f"q,{doc},{position},1" for doc, position in shown)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        done = run_elute("check", tmp_path / f"{name}.csv", "--model", "affine", "--json")
+        assert done.json["recoverable"]
+        found[name] = done.json["generic"]
+    assert (found["one"]["identifiable"], found["one"]["null_dimension"]) == (False, 6)
+    assert (found["two"]["identifiable"], found["two"]["null_dimension"]) == (True, 2)
+    assert found["one"]["undetermined"]
+    refused = run_elute("check", tmp_path / "one.csv", "--model", "cubic")
+    assert refused.code == 1
+    assert "no model 'cubic'; there are: pbm, affine, vector:D" in refused.err

@@ -12,6 +12,9 @@ from elute.progress import Progress
 if TYPE_CHECKING:
     from elute.log import ClickLog
 
+_LISTED = 20
+"""Undetermined factors named in the JSON."""
+
 _EPILOG = """\b
 Examples:
   elute check log.parquet
@@ -30,7 +33,8 @@ Exit code: 0 recoverable, 3 not recoverable, 1 the log cannot be used, 2 wrong u
 @click.option("--explore", is_flag=True, help="Also check every subset of the bias columns.")
 @click.option("--curve", is_flag=True, help="Also check random samples of the log, from 1% to all of it.")
 @click.option("--precision", is_flag=True, help="Also how precisely propensities are determined, and by what.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the samples drawn by --curve.")
+@click.option("--model", metavar="MODEL", help="Also for affine (trust bias) or vector:D clicks, not only r·o.")
+@click.option("--seed", default=0, show_default=True, help="Seed of what --curve and --model draw.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def check(
     log: ClickLog,
@@ -40,6 +44,7 @@ def check(
     explore: bool,
     curve: bool,
     precision: bool,
+    model: str | None,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -66,10 +71,22 @@ def check(
         if log.roles.click is None:
             raise EluteError(f"{log.engine.label} has no clicks, which --precision needs")
         certificate = certify(verdict.counts, links if isinstance(links, MergePlan) else None, progress)
+    generic = None
+    if model is not None:
+        from elute.factors import describe, rows
+        from elute.identify.generic import of_cells
+
+        counts = verdict.counts
+        named = [describe(factor) for factor in rows(counts.factors, range(counts.n_factors))]
+        generic = of_cells(counts.offsets, counts.factor, named, model, seed=seed)
     if as_json:
         fields = verdict.to_dict() | ({} if certificate is None else {"certificate": certificate.to_dict()})
+        if generic is not None:
+            fields["generic"] = {**generic.to_dict(), "undetermined": list(generic.undetermined[:_LISTED])}
         click.echo(json.dumps(fields, ensure_ascii=False, allow_nan=False))
     else:
         check_page.show(Console(), verdict, call, certificate)
+        if generic is not None:
+            click.echo(f"\n  {generic.sentence}")
     if not verdict.recoverable:
         click.get_current_context().exit(NOT_RECOVERABLE)
