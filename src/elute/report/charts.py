@@ -56,14 +56,20 @@ def lines(
 
 
 def boxes(rows: Rows, *, x: str, y: str, series: str, log_y: bool = False, size: tuple[int, int] = (420, 260)) -> Spec:
-    """A box for every series at every x: quartiles, whiskers to the extremes."""
+    """A box for every series at every x: quartiles, whiskers to the extremes, a point at the median, which stays
+    visible where all values are one."""
     encoding = {
-        "x": {"field": x, "type": "ordinal", "title": x, "axis": {"labelAngle": 0}},
+        "x": {"field": x, "type": "ordinal", "sort": None, "title": x, "axis": {"labelAngle": 0}},
         "xOffset": {"field": series, "type": "nominal", "sort": None},
-        "y": {"field": y, "type": "quantitative", "title": y, "scale": {"type": "log"} if log_y else {}},
         "color": {"field": series, "type": "nominal", "sort": None, "title": None},
     }
-    return _chart(rows, encoding, [{"mark": {"type": "boxplot", "extent": "min-max", "size": 9}}], size)
+    scale: Spec = {"type": "log"} if log_y else {"zero": False}
+    up: Spec = {"field": y, "type": "quantitative", "title": y, "scale": scale}
+    layers: list[Spec] = [
+        {"mark": {"type": "boxplot", "extent": "min-max", "size": 9, "opacity": 0.5}, "encoding": {"y": up}},
+        {"mark": {"type": "point", "filled": True, "size": 30}, "encoding": {"y": {**up, "aggregate": "median"}}},
+    ]
+    return _chart(rows, encoding, layers, size)
 
 
 def bars(
