@@ -18,8 +18,10 @@ from elute.estimate.affine import Affine
 from elute.estimate.ctr import CTR
 from elute.estimate.dla import DLA
 from elute.estimate.em import RegressionEM
+from elute.estimate.em import _step as em_kernel
 from elute.estimate.naive import Naive
 from elute.estimate.pbm import PBM
+from elute.estimate.problem import pose
 from elute.estimate.two_tower import TwoTower
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -234,3 +236,19 @@ def test_a_swap_plan_is_refused():
     plan.method = "swap"
     with pytest.raises(EluteError, match="merge plan"):
         PBM().fit(counts_of([(0, 0, 5, 2), (0, 1, 5, 2)]), plan=plan)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_em_never_steps_past_1(swapped):
+    """s/(1-o)·(1-o) may round above s. A value of 1 and a digit, times another near 1, once made 1-o·r negative and the
+    next propensity too."""
+    rng = np.random.default_rng(0)
+    n = 2_000
+    table = [(k, k, int(shown), int(rng.integers(1, shown))) for k, shown in enumerate(rng.integers(2, 10**6, n))]
+    problem = pose(counts_of(table), None)
+    ones, between = np.ones(n), rng.random(n)
+    o, r = (ones, between) if swapped else (between, ones)
+    shown = problem.cells.impressions.astype(np.float64)
+    for values in em_kernel(*problem.cells, shown, o, r):
+        assert values.max() <= 1
+        assert values.min() >= 0

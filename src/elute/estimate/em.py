@@ -2,7 +2,8 @@
 
 For an impression without a click, relevance and observation are imputed from the values so far:
 P(relevant) = (1-o)·r/(1-o·r), P(observed) = (1-r)·o/(1-o·r). Both updates use the old values, as printed: so
-it is the EM algorithm, and the likelihood never falls. Its steps are short where 1-o·r is near 1.
+it is the EM algorithm, and the likelihood never falls. Its steps are short where 1-o·r is near 1. Rounding may take a
+value past 1 by its last digit, and 1-o·r below 0 with it; so both are kept at 1.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def _step(
             skips = (float(impressions[cell]) - c) / neither
             relevant += c + skips * (1.0 - o[t]) * r[item]
             observed[t] += c + skips * (1.0 - r[item]) * o[t]
-        new_r[item] = relevant / n
-    return observed / shown, new_r
+        new_r[item] = min(relevant / n, 1.0)
+    return np.minimum(observed / shown, 1.0), new_r
 
 
 @jit
@@ -118,4 +119,4 @@ def _public_step(
             c = float(clicks[cell])
             neither = max(1.0 - o[t] * new, 1e-300)
             observed[t] += c + (float(impressions[cell]) - c) / neither * (1.0 - new) * o[t]
-    return observed / shown, new_r
+    return np.minimum(observed / shown, 1.0), new_r
