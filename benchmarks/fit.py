@@ -44,7 +44,12 @@ PEERS = ROOT / ".benchmarks" / "peers"
 QUERIES = 10_000
 HELD_OUT = 100_000
 PLAIN_SESSIONS, PLAIN_STEPS = 10_000, 10
-MODELS = {"pbm": PBM, "em": partial(RegressionEM, max_iter=500), "dla": DLA}
+MODELS = {
+    "pbm": PBM,
+    "pbm, Beta prior": partial(PBM, relevance_prior="beta"),
+    "em": partial(RegressionEM, max_iter=500),
+    "dla": partial(DLA, max_iter=500),
+}
 
 
 def world() -> World:
