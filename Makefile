@@ -28,6 +28,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.simulate
 	$(BIN)/python -m benchmarks.letor
+	$(BIN)/python -m benchmarks.fit
 
 # Every published table and figure, run again; the pages in docs/reproductions are what this writes.
 reproduce: $(VENV)/.installed-dev
