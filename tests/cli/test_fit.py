@@ -125,6 +125,7 @@ def test_weights_from_a_fit(folder: Path, known: Path, tmp_path: Path) -> None:
         (("--model", "ipw"), "model 'ipw' needs --propensities"),
         (("--model", "dla", "--prior", "smooth"), "model 'dla' has no --prior"),
         (("--model", "dla", "--bootstrap", "10"), "model 'dla' has no --bootstrap; pbm has"),
+        (("--cluster", "query_id"), "--cluster says what --bootstrap draws"),
         (("--bootstrap", "5", "--cluster", "nothing"), "has no column 'nothing' to cluster by"),
     ],
 )

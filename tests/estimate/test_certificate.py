@@ -92,3 +92,11 @@ def test_the_command_line(tmp_path):
     broken = run_elute("check", tmp_path / "broken.parquet", "--precision", "--json")
     assert broken.code == 3
     assert {factor["component"] for factor in json.loads(broken.out)["certificate"]["factors"]} == {0, 1}
+    for method in ("merge", "swap"):
+        plan = tmp_path / f"{method}.json"
+        assert run_elute("repair", tmp_path / "broken.parquet", "--method", method, "--out", plan).code == 0
+        options = ("--plan", plan, "--precision", "--model", "affine", "--json")
+        mended = run_elute("check", tmp_path / "broken.parquet", *options)
+        assert mended.code == 0
+        assert all(factor["log_propensity_se"] < 1 for factor in mended.json["certificate"]["factors"])
+        assert mended.json["generic"]["components"] == 1

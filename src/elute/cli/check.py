@@ -70,13 +70,16 @@ def check(
 
         if log.roles.click is None:
             raise EluteError(f"{log.engine.label} has no clicks, which --precision needs")
-        certificate = certify(verdict.counts, links if isinstance(links, MergePlan) else None, progress)
+        if isinstance(links, MergePlan):
+            certificate = certify(verdict.counts, links, progress)
+        else:
+            certificate = certify(verdict.counts if links is None else links.apply(verdict.counts), None, progress)
     generic = None
     if model is not None:
         from elute.factors import describe, rows
         from elute.identify.generic import of_cells
 
-        counts = verdict.counts
+        counts = verdict.counts if links is None else links.apply(verdict.counts)
         named = [describe(factor) for factor in rows(counts.factors, range(counts.n_factors))]
         generic = of_cells(counts.offsets, counts.factor, named, model, seed=seed)
     if as_json:

@@ -117,6 +117,8 @@ def fit(
     estimator = build(model, **options, propensities=known(propensities), progress=progress)
     if (bootstrap is not None or cluster is not None) and not isinstance(estimator, PBM):
         raise EluteError(f"model '{model}' has no --bootstrap; pbm has")
+    if cluster is not None and bootstrap is None:
+        raise EluteError("--cluster says what --bootstrap draws: give that too")
     merges = load(plan) if plan is not None else None
     if merges is not None and not isinstance(merges, MergePlan):
         raise EluteError(f"{plan} is a swap plan: show its swaps to users, then fit the log that results")

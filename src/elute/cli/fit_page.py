@@ -56,9 +56,7 @@ def _priors(chosen: dict[str, Any]) -> str:
         strengths = ", ".join(f"{name} {value:.3g}" for name, value in chosen["smooth"].items())
         words.append(f"smooth propensities (strength {strengths})")
     if chosen["relevance"]:
-        words.append(
-            "relevance from Beta({a:.3g}, {b:.3g}), as most items have few clicks".format(**chosen["relevance"])
-        )
+        words.append("relevance from Beta({a:.3g}, {b:.3g})".format(**chosen["relevance"]))
     return "; ".join(words)
 
 
