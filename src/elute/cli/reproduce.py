@@ -84,13 +84,7 @@ def _show(console: Console, result: Reproduction) -> None:
 
 
 def _values(entry: Compared) -> tuple[str, str, str]:
-    from elute.reproduce.page import number
+    from elute.reproduce.page import number, published
 
-    measured = f"{number(entry.mean)} ± {number(entry.sd)}"
-    if entry.published is None:
-        return "", measured, ""
-    bound = "< " if entry.at_most else ""
-    printed = f"{bound}{number(entry.published.mean)}"
-    if entry.published.sd:
-        printed += f" ± {number(entry.published.sd)}"
-    return printed, measured, "[green]✓[/]" if entry.passed else "[red]✗[/]"
+    verdict = {None: "", True: "[green]✓[/]", False: "[red]✗[/]"}[entry.passed]
+    return published(entry), f"{number(entry.mean)} ± {number(entry.sd)}", verdict

@@ -62,11 +62,15 @@ def _cell(entry: Compared) -> str:
     text = number(entry.mean) if entry.sd == 0 or entry.at_most else f"{number(entry.mean)} ± {number(entry.sd)}"
     if entry.published is None:
         return text
-    sign = "< " if entry.at_most else ""
-    printed = f"{sign}{number(entry.published.mean)}"
-    if entry.published.sd:
-        printed += f" ± {number(entry.published.sd)}"
-    return f"{text}<br>{printed} {_PASS if entry.passed else _FAIL}"
+    return f"{text}<br>{published(entry)} {_PASS if entry.passed else _FAIL}"
+
+
+def published(entry: Compared) -> str:
+    """The published value as a paper prints it; nothing where there is none."""
+    if entry.published is None:
+        return ""
+    spread = f" ± {number(entry.published.sd)}" if entry.published.sd else ""
+    return f"{'< ' if entry.at_most else ''}{number(entry.published.mean)}{spread}"
 
 
 def number(value: float) -> str:
