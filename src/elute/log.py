@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.counts import Counts
-from elute.engines import Engine
+from elute.engines import Distributed, Engine
 from elute.engines.duckdb import DuckDBEngine
 from elute.errors import EluteError
 from elute.io import ultra
 from elute.progress import Progress, silent
+from elute.rankable import Rankable, rankable
 from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, Columns, Roles, resolve
+from elute.structure import Structure, of_counts
 from elute.survey import Survey
 
 
@@ -26,6 +28,7 @@ class ClickLog:
         self.engine = engine
         self.roles = roles
         self._counts: Counts | None = None
+        self._structure: Structure | None = None
 
     @cached_property
     def survey(self) -> Survey:
@@ -41,6 +44,26 @@ class ClickLog:
     def connect(self, progress: Progress = silent) -> NDArray[np.int32]:
         """For every factor the smallest factor of its component: less than `counts`, and cheaper."""
         return self.engine.connect(self.roles, self.survey, progress)
+
+    def structure(self, progress: Progress = silent) -> Structure:
+        """Components and sizes: what a check needs of the cells. A distributed engine answers without handing the
+        cells over; later calls return the same."""
+        if self._structure is None:
+            if isinstance(self.engine, Distributed):
+                self._structure = self.engine.structure(self.roles, self.survey, progress)
+            else:
+                self._structure = of_counts(self.counts(progress))
+        return self._structure
+
+    def rankable(self, component: NDArray[np.int32], components: int, progress: Progress = silent) -> Rankable:
+        """Rankable queries where `component` is that of every factor; only for logs with queries."""
+        if isinstance(self.engine, Distributed):
+            return self.engine.rankable(self.roles, self.survey, component, components, progress)
+        counts = self.counts(progress)
+        members = counts.membership
+        if members is None:
+            raise EluteError(f"{self.engine.label} has no queries to rank")
+        return rankable(members, component[counts.factor[counts.offsets[:-1]]], components)
 
     def close(self) -> None:
         """Release the engine's connection and scratch files."""

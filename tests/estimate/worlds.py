@@ -46,5 +46,5 @@ class Merge:
     def __init__(self, *pairs):
         self.pairs = pairs
 
-    def pairs_of(self, counts):
+    def pairs_of(self, factors):
         return np.array(self.pairs, np.int64).reshape(-1, 2)

@@ -123,7 +123,7 @@ def fit(
     if merges is not None and not isinstance(merges, MergePlan):
         raise EluteError(f"{plan} is a swap plan: show its swaps to users, then fit the log that results")
     counts = log.counts(progress)
-    parts = len(components(counts, log.survey.impressions, merges))
+    parts = len(components(log.structure(progress).root, log.survey.factors, log.survey.impressions, merges))
     if parts > 1 and not allow_unidentified and model not in GIVEN:
         mend = call.command("repair", "--method", "merge", "--out", "plan.json")
         click.echo(f"elute: not recoverable: {parts:,} components. Mend the log first: {mend}", err=True)

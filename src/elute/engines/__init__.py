@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from elute.counts import Counts
 from elute.progress import Progress
+from elute.rankable import Rankable
 from elute.roles import Roles
+from elute.structure import Structure
 from elute.survey import Survey
 
 
@@ -50,3 +52,16 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release what the engine holds."""
+
+
+@runtime_checkable
+class Distributed(Engine, Protocol):
+    """An engine that answers a check where the cells are, without handing them over."""
+
+    def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
+        """Components and sizes."""
+
+    def rankable(
+        self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
+    ) -> Rankable:
+        """Rankable queries where `component` is that of every factor."""

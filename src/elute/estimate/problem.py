@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from elute.counts import Amounts, Counts
 from elute.errors import EluteError
 from elute.factors import listed, rows
-from elute.identify.components import connect, order
+from elute.identify.components import order
 from elute.kernels.jit import jit
 from elute.kernels.merge import merge_cells, merged_factors
+from elute.structure import connect
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -23,7 +24,7 @@ Codes = NDArray[np.int32]
 class Plan(Protocol):
     """A merge plan, as far as a fit needs it."""
 
-    def pairs_of(self, counts: Counts) -> NDArray[np.integer]:
+    def pairs_of(self, factors: pa.Table) -> NDArray[np.integer]:
         """The (n, 2) factor codes that must share one propensity."""
         ...
 
@@ -74,7 +75,7 @@ def pose(counts: Counts, plan: Plan | None) -> Problem:
     if plan is not None:
         if getattr(plan, "method", "merge") != "merge":
             raise EluteError("a fit takes a merge plan; what a swap plan asks for must be shown, and logged, first")
-        merged = merged_factors(counts.n_factors, plan.pairs_of(counts))
+        merged = merged_factors(counts.n_factors, plan.pairs_of(counts.factors))
         cells = Cells(*merge_cells(*cells, merged))
     shown = by_factor(cells.factor, cells.impressions, int(merged.max()) + 1).astype(np.int64)
     return Problem(cells, merged, order(connect(counts, merged), shown).of_factor, counts.factors)

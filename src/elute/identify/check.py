@@ -16,9 +16,10 @@ from elute.identify.explore import Subset
 from elute.identify.explore import explore as explore_subsets
 from elute.identify.probability import Point
 from elute.identify.probability import curve as sample_curve
-from elute.identify.rankable import Rankable, rankable
 from elute.log import ClickLog
 from elute.progress import Progress, silent
+from elute.rankable import Rankable
+from elute.structure import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class Check:
     """What the structure of a log allows. Inspect it, print it, save it; nothing is estimated here."""
 
     log: ClickLog
-    counts: Counts
+    structure: Structure
     found: Components
     """The component of every factor."""
     ranking: Rankable | None
@@ -41,6 +42,11 @@ class Check:
     curve: list[Point] | None
 
     @property
+    def counts(self) -> Counts:
+        """The log's cells, in memory."""
+        return self.log.counts()
+
+    @property
     def recoverable(self) -> bool:
         """Whether the identifiability graph is connected (Theorem 1)."""
         return len(self.found) == 1
@@ -53,7 +59,7 @@ class Check:
     @property
     def sentence(self) -> str:
         """The verdict in words."""
-        n = self.counts.n_factors
+        n = len(self.structure.root)
         if self.recoverable:
             factors = "its one factor is" if n == 1 else f"its {n:,} factors form"
             under = f" under this {self.plan.method} plan" if self.plan is not None else ""
@@ -75,10 +81,10 @@ class Check:
             "verdict": self.sentence,
             "impressions": impressions,
             "clicks": int(survey.clicks.sum()) if roles.click is not None else None,
-            "items": self.counts.n_items,
-            "factors": self.counts.n_factors,
-            "cells": self.counts.n_cells,
-            "queries": ranking.queries if ranking else None,
+            "items": self.structure.items,
+            "factors": len(self.structure.root),
+            "cells": self.structure.cells,
+            "queries": self.structure.queries,
             "recoverable": self.recoverable,
             "components": self.components,
             "component_sizes": [int(size) for size in self.found.factors[: explain.SHOWN]],
@@ -90,7 +96,7 @@ class Check:
             "isolated_factors": self.isolated_factors,
             "isolated": [alone._asdict() for alone in self.isolated],
             "warnings": [asdict(concern) for concern in self.warnings],
-            "collision_bound": self.counts.collision_bound,
+            "collision_bound": self.structure.collision_bound,
             "rows": survey.rows,
             "columns": {
                 "item": list(roles.item),
@@ -139,20 +145,19 @@ def check(
 ) -> Check:
     """Check a log. `plan`: as if this repair plan had been carried out. `explore`: also for every subset of the
     bias columns. `curve`: also for samples of the log. Both look at the log without the plan."""
-    counts = log.counts(progress)
-    found = components(counts, log.survey.impressions, plan)
-    members = counts.membership
-    alone, listed = explain.isolated(log, counts, found)
+    structure = log.structure(progress)
+    found = components(structure.root, log.survey.factors, log.survey.impressions, plan)
+    alone, listed = explain.isolated(log, structure, found)
     return Check(
         log=log,
-        counts=counts,
+        structure=structure,
         found=found,
-        ranking=rankable(members, found.of_items(counts), len(found)) if members is not None else None,
-        parts=explain.parts(log, counts, found),
+        ranking=log.rankable(found.of_factor, len(found), progress) if structure.queries is not None else None,
+        parts=explain.parts(log, structure, found),
         isolated_factors=alone,
         isolated=listed,
-        warnings=health.warnings(log, counts),
+        warnings=health.warnings(log, structure),
         plan=plan,
-        subsets=explore_subsets(counts, progress) if explore else None,
-        curve=sample_curve(counts, seed, progress) if curve else None,
+        subsets=explore_subsets(log.counts(progress), progress) if explore else None,
+        curve=sample_curve(log.counts(progress), seed, progress) if curve else None,
     )

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.counts import Counts
-from elute.kernels.unionfind import link, link_cells, roots, singletons
+from elute.kernels.unionfind import link, roots
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +25,6 @@ class Components:
     def __len__(self) -> int:
         return len(self.factors)
 
-    def of_items(self, counts: Counts) -> NDArray[np.int32]:
-        """The component of every item; all factors of an item lie in one."""
-        return self.of_factor[counts.factor[counts.offsets[:-1]]]
-
 
 class Links(Protocol):
     """Something that links factors beyond what the log does: a repair plan."""
@@ -37,25 +33,21 @@ class Links(Protocol):
     def method(self) -> str:
         """What it is called."""
 
-    def pairs_of(self, counts: Counts) -> NDArray[np.int64]:
-        """The linked factors, two codes a row."""
+    def pairs_of(self, factors: pa.Table) -> NDArray[np.int64]:
+        """The linked factors, two rows of the log's factors a row."""
 
 
-def components(counts: Counts, impressions: NDArray[np.int64], plan: Links | None = None) -> Components:
-    """Components of the factors of `counts`, with what a plan links; `impressions` is by factor."""
-    root = connect(counts, np.arange(counts.n_factors, dtype=np.int32))
+def components(
+    root: NDArray[np.int32], factors: pa.Table, impressions: NDArray[np.int64], plan: Links | None = None
+) -> Components:
+    """Components of the log's factors, from the smallest factor of each one's component in the log itself, with
+    what a plan links; `impressions` is by factor."""
     if plan is not None:
-        for a, b in plan.pairs_of(counts).tolist():
+        root = root.copy()
+        for a, b in plan.pairs_of(factors).tolist():
             link(root, a, b)
         root = roots(root)
     return order(root, impressions)
-
-
-def connect(counts: Counts, group: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Roots of the graph over groups of factors; `group` gives each factor's, numbered without gaps."""
-    parent = singletons(int(group.max()) + 1)
-    link_cells(parent, counts.offsets, counts.factor, group)
-    return roots(parent)
 
 
 def order(root: NDArray[np.int32], impressions: NDArray[np.int64]) -> Components:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.counts import Counts
 from elute.factors import describe, rows
 from elute.identify.components import Components
 from elute.log import ClickLog
+from elute.structure import Structure
 
 SHOWN = 20
 """Components and isolated factors that are listed; their number is always given."""
@@ -38,10 +38,10 @@ class Isolated(NamedTuple):
     reason: str
 
 
-def parts(log: ClickLog, counts: Counts, found: Components) -> list[Part]:
+def parts(log: ClickLog, structure: Structure, found: Components) -> list[Part]:
     """The largest components. Example items come from each one's rarest factor, which is quick to scan for."""
     shown = min(len(found), SHOWN)
-    items = np.bincount(found.of_items(counts), minlength=len(found))
+    items = np.bincount(found.of_factor, weights=structure.items_in, minlength=len(found))
     clicks = np.bincount(found.of_factor, weights=log.survey.clicks, minlength=len(found))
     by_rarity = np.argsort(log.survey.impressions, kind="stable")
     rarest = _first_of_each(found.of_factor[by_rarity], by_rarity, shown)
@@ -52,24 +52,23 @@ def parts(log: ClickLog, counts: Counts, found: Components) -> list[Part]:
             items=int(items[part]),
             impressions=int(found.impressions[part]),
             clicks=int(clicks[part]),
-            example_factors=rows(counts.factors, np.flatnonzero(found.of_factor == part)[:SHOWN]),
+            example_factors=rows(log.survey.factors, np.flatnonzero(found.of_factor == part)[:SHOWN]),
             example_items=rows(samples[rarest[part]], range(samples[rarest[part]].num_rows)) if samples else [],
         )
         for part in range(shown)
     ]
 
 
-def isolated(log: ClickLog, counts: Counts, found: Components) -> tuple[int, list[Isolated]]:
+def isolated(log: ClickLog, structure: Structure, found: Components) -> tuple[int, list[Isolated]]:
     """How many factors are alone, and the first of them with the reason. A lone factor is no defect
     where it is the only one."""
     if len(found) == 1:
         return 0, []
     alone = np.flatnonzero(found.factors[found.of_factor] == 1)
-    items = np.bincount(counts.factor, minlength=counts.n_factors)
     listed = []
     for factor in alone[:SHOWN]:
-        row = rows(counts.factors, [factor])[0]
-        n = int(items[factor])
+        row = rows(log.survey.factors, [factor])[0]
+        n = int(structure.items_under[factor])
         shown = f"{describe(row)} was only ever shown with {n:,} {'item' if n == 1 else 'items'}"
         reason = f"{shown}, {'not seen' if n == 1 else 'none of them seen'} under any other factor"
         listed.append(Isolated(row, n, int(log.survey.impressions[factor]), reason))

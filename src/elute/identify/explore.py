@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from elute.counts import Counts
 from elute.errors import EluteError
-from elute.identify.components import connect, order
-from elute.identify.rankable import rankable
+from elute.identify.components import order
 from elute.progress import Progress, silent
+from elute.rankable import rankable
+from elute.structure import connect
 
 MAX_COLUMNS = 12
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.counts import Counts
 from elute.factors import describe, is_position
 from elute.log import ClickLog
+from elute.structure import Structure
 
 THIN = 100
 """Impressions below which a factor's click rate says little."""
@@ -28,16 +28,16 @@ class Concern:
     count: int
 
 
-def warnings(log: ClickLog, counts: Counts) -> list[Concern]:
+def warnings(log: ClickLog, structure: Structure) -> list[Concern]:
     """Every warning that applies, in a fixed order."""
     return [
         *_nulls(log),
         *_positions_from_zero(log),
         *_repeats(log),
         *_factors(log),
-        *_queries(log, counts),
-        *_items(counts),
-        *_collisions(counts),
+        *_queries(log, structure),
+        *_items(structure),
+        *_collisions(structure),
     ]
 
 
@@ -87,12 +87,10 @@ def _some(log: ClickLog, factors: NDArray[np.int64]) -> str:
     return f"{of} ({example})" if len(factors) == 1 else f"{of} (for instance {example})"
 
 
-def _queries(log: ClickLog, counts: Counts) -> Iterator[Concern]:
-    members = counts.membership
-    if members is None or members.queries < 2:
+def _queries(log: ClickLog, structure: Structure) -> Iterator[Concern]:
+    if structure.queries is None or structure.queries < 2:
         return
-    shown = np.bincount(members.query, weights=members.impressions)
-    most = int(shown.max())
+    most = structure.busiest
     total = int(log.survey.impressions.sum())
     if most > total / 2:
         name = log.engine.busiest_query(log.roles)
@@ -100,13 +98,13 @@ def _queries(log: ClickLog, counts: Counts) -> Iterator[Concern]:
         yield Concern("dominant_query", message, most)
 
 
-def _items(counts: Counts) -> Iterator[Concern]:
-    once = int(np.count_nonzero(counts.item_impressions == 1))
+def _items(structure: Structure) -> Iterator[Concern]:
+    once = structure.items_once
     if once:
-        yield Concern("items_seen_once", f"{once:,} of {counts.n_items:,} items were shown only once", once)
+        yield Concern("items_seen_once", f"{once:,} of {structure.items:,} items were shown only once", once)
 
 
-def _collisions(counts: Counts) -> Iterator[Concern]:
-    if counts.collision_bound > RISKY_COLLISION:
-        message = f"two items share a hash with probability up to {counts.collision_bound:.1g}: run with --exact"
+def _collisions(structure: Structure) -> Iterator[Concern]:
+    if structure.collision_bound > RISKY_COLLISION:
+        message = f"two items share a hash with probability up to {structure.collision_bound:.1g}: run with --exact"
         yield Concern("hash_collisions", message, 1)

@@ -77,8 +77,8 @@ class Plan(ABC):
     method: ClassVar[str]
 
     @abstractmethod
-    def pairs_of(self, counts: Counts) -> Pairs:
-        """The factors that the plan links, by the codes of a log's counts; refuses a log it was not made for."""
+    def pairs_of(self, factors: pa.Table) -> Pairs:
+        """The factors that the plan links, as rows of a log's factors; refuses a log it was not made for."""
 
     @abstractmethod
     def to_dict(self) -> Row:
@@ -96,19 +96,19 @@ class Plan(ABC):
             "cost": self.cost,
         }
 
-    def _codes(self, counts: Counts, factors: list[Row]) -> NDArray[np.int64]:
+    def _codes(self, factors: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
         """Factor codes of these rows."""
-        columns = counts.factors.column_names
+        columns = factors.column_names
         if set(columns) != set(self.provenance.bias):
             raise EluteError(
                 f"the plan was made for bias {', '.join(self.provenance.bias)}; here it is {', '.join(columns)}"
             )
-        known = lookup(counts.factors)
-        missing = [row for row in factors if key(row) not in known]
+        known = lookup(factors)
+        missing = [row for row in wanted if key(row) not in known]
         if missing:
             names = listed(list(missing[0]), [list(row.values()) for row in missing])
             raise EluteError(f"the plan (made for {self.provenance.log}) names factors that this log lacks: {names}")
-        return np.array([known[key(row)] for row in factors], np.int64)
+        return np.array([known[key(row)] for row in wanted], np.int64)
 
 
 @dataclass(frozen=True)
@@ -121,14 +121,14 @@ class MergePlan(Plan):
 
     method: ClassVar[str] = "merge"
 
-    def pairs_of(self, counts: Counts) -> Pairs:
-        codes = self._codes(counts, [row for pair in self.pairs for row in (pair.a, pair.b)])
+    def pairs_of(self, factors: pa.Table) -> Pairs:
+        codes = self._codes(factors, [row for pair in self.pairs for row in (pair.a, pair.b)])
         return codes.reshape(-1, 2)
 
     def apply(self, counts: Counts) -> Counts:
         """Counts whose merged factors are one; merging is transitive. A merged factor goes by the name of
         its first member."""
-        codes = merged_factors(counts.n_factors, self.pairs_of(counts))
+        codes = merged_factors(counts.n_factors, self.pairs_of(counts.factors))
         cells = merge_cells(counts.offsets, counts.factor, counts.impressions, counts.clicks, codes)
         first = np.unique(codes, return_index=True)[1]
         return replace(
@@ -161,15 +161,15 @@ class SwapPlan(Plan):
 
     method: ClassVar[str] = "swap"
 
-    def pairs_of(self, counts: Counts) -> Pairs:
-        codes = self._codes(counts, [row for swap in self.swaps for row in (swap.source, swap.target)])
+    def pairs_of(self, factors: pa.Table) -> Pairs:
+        codes = self._codes(factors, [row for swap in self.swaps for row in (swap.source, swap.target)])
         return codes.reshape(-1, 2)
 
     def apply(self, counts: Counts) -> Counts:
         """Counts as they would be if the swaps had been shown as planned (or as needed, without a budget) and
         clicked as expected: for predictions, not for estimates."""
         item = _codes_of(counts.items, [swap.item for swap in self.swaps])
-        factor = self.pairs_of(counts)[:, 1]
+        factor = self.pairs_of(counts.factors)[:, 1]
         shown = np.array([swap.impressions_planned or swap.impressions_needed for swap in self.swaps], np.int64)
         clicked = np.rint(shown * np.array([swap.click_probability for swap in self.swaps])).astype(np.int64)
         cells = add_cells(

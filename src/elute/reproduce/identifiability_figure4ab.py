@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
-from elute.counts import Counts
 from elute.estimate.dla import DLA
 from elute.report import charts
 from elute.reproduce.paper_sets import PaperSet, load
@@ -26,8 +26,8 @@ class _Merge:
     def __init__(self, a: int, b: int) -> None:
         self.positions = (a, b)
 
-    def pairs_of(self, counts: Counts) -> np.ndarray:
-        codes = {position: code for code, position in enumerate(counts.factors["position"].to_pylist())}
+    def pairs_of(self, factors: pa.Table) -> np.ndarray:
+        codes = {position: code for code, position in enumerate(factors["position"].to_pylist())}
         return np.array([[codes[position] for position in self.positions]])
 
 
