@@ -1,0 +1,59 @@
+"""A fit's folder, as far as judgments need it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from elute.errors import EluteError
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What `elute fit` left in a folder."""
+
+    folder: Path
+    summary: dict[str, Any]
+    item: tuple[str, ...]
+    bias: tuple[str, ...]
+    relevance: pa.Table
+    """The item columns, `component, relevance, log_se, impressions, clicks`."""
+    propensities: pa.Table | None
+    """None for a session click model, which has no propensities of factors."""
+
+    @property
+    def model(self) -> str:
+        return str(self.summary["model"])
+
+
+def read_fit(folder: str | Path) -> Fitted:
+    """Read a fit, and refuse a folder that is none or is not complete."""
+    place = Path(folder)
+    if not (place / "fit.json").is_file():
+        raise EluteError(f"'{folder}' is no fit: it has no fit.json; write one with 'elute fit LOG --out {folder}'")
+    try:
+        summary = json.loads((place / "fit.json").read_text(encoding="utf-8"))
+        item, bias = (tuple(map(str, summary["provenance"][name])) for name in ("item", "bias"))
+        str(summary["model"])
+    except (KeyError, TypeError, ValueError) as problem:
+        raise EluteError(f"{place / 'fit.json'} is not what 'elute fit' writes ({problem!r}); fit again") from None
+    relevance = _table(place / "relevance.parquet", (*item, "component", "relevance", "log_se", "impressions"))
+    path = place / "propensities.parquet"
+    propensities = _table(path, (*bias, "component", "propensity")) if path.exists() else None
+    return Fitted(place, summary, item, bias, relevance, propensities)
+
+
+def _table(path: Path, columns: tuple[str, ...]) -> pa.Table:
+    try:
+        table = pq.read_table(path)
+    except (FileNotFoundError, pa.ArrowInvalid):
+        raise EluteError(f"{path} is missing or no Parquet file; fit again with --out {path.parent}") from None
+    missing = [column for column in columns if column not in table.column_names]
+    if missing:
+        raise EluteError(f"{path} has no column '{missing[0]}'; fit again with --out {path.parent}")
+    return table

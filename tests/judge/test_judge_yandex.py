@@ -1,0 +1,123 @@
+"""A real log, from its clicks to every format, each loaded by its consumer."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+import xgboost
+from click.testing import CliRunner
+from sklearn.datasets import load_svmlight_file
+
+from elute.cli import main
+
+QUERIES, ITEMS = 20, 1_024
+
+
+def elute(*arguments: object) -> dict[str, Any]:
+    done = CliRunner().invoke(main, [*map(str, arguments), "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fit, and features of the documents: how often they were shown, and where on average."""
+    folder = tmp_path_factory.mktemp("yandex")
+    elute("fit", data / "yandex" / "train.parquet", "--out", folder / "fit")
+    shown = pq.read_table(data / "yandex" / "train.parquet").group_by(["query_id", "doc_id"])
+    table = shown.aggregate([("position", "mean"), ("position", "count")])
+    pq.write_table(table, folder / "features.parquet")
+    return folder
+
+
+def ratings_in(path: Path) -> dict[tuple[str, str], int]:
+    with path.open(newline="") as file:
+        return {(row["query"], row["docid"]): int(row["rating"]) for row in csv.DictReader(file)}
+
+
+def test_judgments(folder: Path) -> None:
+    fit, out = folder / "fit", folder / "out"
+    made = elute("judge", fit, "--format", "quepid", "--out", out)
+    ratings = ratings_in(out)
+    assert (made["judgments"], made["queries"]) == (len(ratings), len({q for q, _ in ratings})) == (ITEMS, QUERIES)
+    table = pq.read_table(fit / "relevance.parquet").to_pylist()
+    relevance = {(row["query_id"], row["doc_id"]): row["relevance"] for row in table}
+    assert relevance.keys() == ratings.keys()
+    for query in {q for q, _ in ratings}:  # a higher grade is a higher relevance, query by query
+        judged = sorted((relevance[pair], rating) for pair, rating in ratings.items() if pair[0] == query)
+        assert [rating for _, rating in judged] == sorted(rating for _, rating in judged)
+        assert {rating for _, rating in judged} == {0, 1, 2, 3}
+
+    elute("judge", fit, "--format", "opensearch", "--out", out)
+    body = json.loads(out.read_text())["judgmentRatings"]
+    assert {(e["query"], r["docId"]): int(r["rating"]) for e in body for r in e["ratings"]} == ratings
+
+    elute("judge", fit, "--format", "ranklib", "--features", folder / "features.parquet", "--out", out)
+    x, grade, qid = load_svmlight_file(str(out), query_id=True)
+    assert x.shape == (ITEMS, 2) and grade.tolist() == [ratings[pair] for pair in sorted(ratings)]
+    assert len(set(qid)) == QUERIES
+
+
+def test_qrels(folder: Path) -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    elute("judge", folder / "fit", "--format", "quepid", "--out", folder / "out")
+    elute("judge", folder / "fit", "--format", "trec", "--out", folder / "qrels")
+    read = list(ir_measures.read_trec_qrels(str(folder / "qrels")))
+    assert {(q.query_id, q.doc_id): q.relevance for q in read} == ratings_in(folder / "out") and len(read) == ITEMS
+
+
+def test_precise_judgments_only(folder: Path) -> None:
+    made = elute("judge", folder / "fit", "--format", "quepid", "--min-precision", 20, "--out", folder / "out")
+    kept = set(ratings_in(folder / "out"))
+    table = pq.read_table(folder / "fit" / "relevance.parquet").to_pylist()
+    error = {(row["query_id"], row["doc_id"]): row["relevance"] * row["log_se"] for row in table}
+    precise = {pair for pair, e in error.items() if e <= 0.05}
+    alone = {pair for pair in precise if sum(other[0] == pair[0] for other in precise) == 1}
+    assert kept == precise - alone and 100 < len(kept) < ITEMS
+    assert made["judgments"] == len(kept)
+
+
+def test_bundles(data: Path, folder: Path) -> None:
+    """Of a quarter of the pages, to be quick."""
+    log = pq.read_table(data / "yandex" / "train.parquet", filters=pc.bit_wise_and(pc.field("session_id"), 3) == 0)
+    pq.write_table(log, folder / "log.parquet")
+    call = ("judge", folder / "fit", "--log", folder / "log.parquet", "--features")
+    pages = len(set(zip(log["session_id"].to_pylist(), log["query_id"].to_pylist(), strict=True)))
+    clicks = int(log["click"].to_numpy().sum())
+    fitted = pq.read_table(folder / "fit" / "propensities.parquet").to_pylist()
+    propensity = {row["position"]: row["propensity"] for row in fitted}
+    clicked = log.filter(pc.field("click") == 1)["position"].to_pylist()
+    total = sum(1 / propensity[position] for position in clicked)
+
+    made = elute(*call, folder / "features.parquet", "--format", "lightgbm", "--out", folder / "lightgbm")
+    assert made["clicks"] == clicks and made["pages"] + made["left_out"]["pages_without_click"] == pages
+    how = {"objective": "lambdarank", "verbose": -1, "num_threads": 1}
+    for name in ("weighted", "positions"):
+        train = lightgbm.Dataset(str(folder / "lightgbm" / f"{name}.tsv"), params=how)
+        model = lightgbm.train(how, train, 2)
+        assert model.num_trees() == 2 and (train.get_group() == 10).all()
+        if name == "weighted":
+            assert train.get_weight().sum() / 10 == pytest.approx(total)
+        else:
+            assert np.bincount(train.get_position()).tolist() == [made["pages"]] * 10
+
+    made = elute(*call, folder / "features.parquet", "--format", "xgboost", "--out", folder / "xgboost")
+    weight = pq.read_table(folder / "xgboost" / "weighted.groups.parquet")["weight"]
+    assert np.sum(weight.to_numpy()) == pytest.approx(total) and len(weight) == clicks
+    for name, weights in (("weighted", weight), ("positions", None)):
+        rows = pq.read_table(folder / "xgboost" / f"{name}.parquet")
+        train = xgboost.DMatrix(
+            rows.drop_columns(["label", "qid"]), label=rows["label"], qid=rows["qid"], weight=weights
+        )
+        settings = {"objective": "rank:ndcg", "lambdarank_unbiased": weights is None, "nthread": 1}
+        assert xgboost.train(settings, train, 2).num_boosted_rounds() == 2
+        assert len(train.get_uint_info("group_ptr")) - 1 == (clicks if weights is not None else made["pages"])
