@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.counts import Counts
-from elute.engines import Distributed, Engine
+from elute.engines import Distributed, Engine, counted
 from elute.engines.duckdb import DuckDBEngine
 from elute.errors import EluteError
 from elute.io import ultra
@@ -19,6 +20,8 @@ from elute.rankable import Rankable, rankable
 from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, Columns, Roles, resolve
 from elute.structure import Structure, of_counts
 from elute.survey import Survey
+
+ENGINES = ("duckdb", "spark")
 
 
 class ClickLog:
@@ -98,13 +101,21 @@ def read_log(
     `source`: a path, a glob, a folder or a list of them (Parquet, CSV or NDJSON, gzip too; or a folder in
     ULTRA's text format), `duckdb://file.db#table`, or a pandas, polars or Arrow table. `item` defaults to
     the query and doc columns and may name any columns, feature columns for instance (`feature_*`).
-    `impressions`: where rows are counts, the column that holds them. `session`: a result page's id, used
-    for a health check. `exact`: tell items apart by value instead of by a 64-bit hash.
+    A folder of `elute count` takes the log's place. `impressions`: where rows are counts, the column that holds
+    them. `session`: a result page's id, used for a health check. `exact`: tell items apart by value instead of by a
+    64-bit hash. `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame.
     """
-    if engine != "duckdb":
-        raise EluteError(f"no engine '{engine}'; there is: duckdb")
+    if engine not in ENGINES:
+        raise EluteError(f"no engine '{engine}'; there are: {', '.join(ENGINES)}")
     clicks: str | None = click
-    if ultra.is_ultra(source):
+    opened: Engine
+    if engine == "spark":
+        from elute.engines.spark import SparkEngine
+
+        opened = SparkEngine(source, exact)
+    elif counted.is_counts(source):
+        return _counted(counted.CountsEngine(source), query, doc, item, bias, click, impressions, session)
+    elif ultra.is_ultra(source):
         opened, clicks = DuckDBEngine(ultra.read(source), exact, label=str(source)), None
     else:
         opened = DuckDBEngine(source, exact)
@@ -126,3 +137,32 @@ def read_log(
         opened.close()
         raise
     return ClickLog(opened, roles)
+
+
+def _counted(
+    engine: counted.CountsEngine,
+    query: str,
+    doc: str,
+    item: Columns | None,
+    bias: Columns,
+    click: str,
+    impressions: str | None,
+    session: str | None,
+) -> ClickLog:
+    """Counts know their roles: what was not asked for otherwise is as it was when they were made."""
+    mine = engine.roles
+    asked, problems = resolve(
+        engine.columns,
+        query=mine.query or query if query == DEFAULT_QUERY else query,
+        item=mine.item if item is None and doc == DEFAULT_DOC else item,
+        doc=doc,
+        bias=mine.bias if bias == DEFAULT_BIAS else bias,
+        click=mine.click if click == DEFAULT_CLICK else click,
+        impressions=impressions or mine.impressions,
+        session=session or mine.session,
+    )
+    roles = replace(asked, query=mine.query) if query == DEFAULT_QUERY else asked
+    problems += engine.problems(roles)
+    if problems:
+        raise EluteError(f"counts of {engine.label}: {'; '.join(problems)}")
+    return ClickLog(engine, roles)

@@ -55,7 +55,7 @@ _OPTIONS = (
     click.option("--session", metavar="COL", help="A result page's id."),
     click.option("--exact", is_flag=True, help="Tell items apart by value, not by a 64-bit hash. Slower."),
     click.option(
-        "--engine", type=click.Choice(["duckdb"]), default="duckdb", show_default=True, help="Where to count."
+        "--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True, help="Where to count."
     ),
 )
 

@@ -26,6 +26,10 @@ class Engine(Protocol):
     def columns(self) -> list[str]:
         """The names of the log's columns."""
 
+    @property
+    def files(self) -> list[str]:
+        """The local files that the log is read from; none where it lives elsewhere."""
+
     def problems(self, roles: Roles) -> list[str]:
         """One sentence for everything that makes the values unusable."""
 

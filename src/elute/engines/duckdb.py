@@ -9,42 +9,26 @@ the items by their values instead. Factors are few, so their hashes are compared
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.counts import Clustered, Counts, Membership, sums_by_item
+from elute.counts import Clustered, Counts
 from elute.engines import sql, values
+from elute.engines.counting import ROWS_AN_ITEM, Batch, Counter, coded
+from elute.engines.factor_names import numbers_from_text
 from elute.engines.sources import Source
 from elute.errors import EluteError
-from elute.kernels.cells import CellCounter
 from elute.kernels.connector import Connector
-from elute.kernels.keys import MAX_KEYS, KeyTable
+from elute.kernels.keys import KeyTable
 from elute.progress import Progress
 from elute.roles import Roles
 from elute.survey import Survey
 
 BATCH_ROWS = 1 << 18
-
-ROWS_AN_ITEM = 16
-"""A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""
-
-Keys = NDArray[np.uint64]
-
-_NOTHING: NDArray[np.int64] = np.empty(0, np.int64)
-
-
-class Batch(NamedTuple):
-    """Some rows of the log: keys of their ids, and their counts where asked for."""
-
-    item: Keys
-    factor: Keys
-    query: Keys | None = None
-    clicks: NDArray[np.uint8] | NDArray[np.int64] = _NOTHING
-    impressions: NDArray[np.int64] | None = None
 
 
 class DuckDBEngine:
@@ -58,6 +42,10 @@ class DuckDBEngine:
     @property
     def columns(self) -> list[str]:
         return list(self._source.types)
+
+    @property
+    def files(self) -> list[str]:
+        return self._source.files
 
     def close(self) -> None:
         self._source.close()
@@ -117,7 +105,7 @@ class DuckDBEngine:
 
         Stops reading once all factors are one component: no further row can part them.
         """
-        factors = _coded(survey.keys)
+        factors = coded(survey.keys)
         connector = Connector(len(factors), survey.usable // ROWS_AN_ITEM)
         for batch in self._batches(roles, survey, progress, structure_only=True):
             connector.add(batch.item, factors.find(batch.factor))
@@ -127,41 +115,21 @@ class DuckDBEngine:
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         """One pass over the log; `elute.kernels.cells` says how cells are summed."""
-        items, queries, factors = KeyTable(survey.usable // ROWS_AN_ITEM), KeyTable(), _coded(survey.keys)
-        total = int(survey.impressions.sum())
-        cells = CellCounter(len(factors), survey.usable, total)
-        pairs = None
-        if roles.query is not None and not roles.items_within_queries:
-            pairs = CellCounter(min(survey.usable, MAX_KEYS), survey.usable, total)
-        item_query = []
+        counter = Counter(roles, survey.keys, survey.usable, int(survey.impressions.sum()))
         for batch in self._batches(roles, survey, progress):
-            item, fresh = items.insert(batch.item)
-            cells.add(item, factors.find(batch.factor), batch.clicks, batch.impressions)
-            if pairs is not None and batch.query is not None:
-                pairs.add(item, queries.insert(batch.query)[0], batch.clicks, batch.impressions)
-            elif batch.query is not None:
-                item_query.append(queries.insert(batch.query[fresh])[0])
+            counter.add(batch)
         progress("sorting cells", 0, 0)
-        offsets, factor, impressions, clicks = cells.finish(len(items))
-        membership = None
-        if pairs is not None:
-            by_item, query, shown, _ = pairs.finish(len(items))
-            member = np.repeat(np.arange(len(items), dtype=np.int32), np.diff(by_item))
-            membership = Membership(len(queries), query, member, shown.astype(np.int64))
-        elif item_query:
-            member = np.arange(len(items), dtype=np.int32)
-            query = np.concatenate(item_query)
-            membership = Membership(len(queries), query, member, sums_by_item(offsets, impressions))
+        counted, items = counter.finish(), counter.items
         return Counts(
-            offsets=offsets,
-            factor=factor,
-            impressions=impressions,
-            clicks=clicks,
+            offsets=counted.offsets,
+            factor=counted.factor,
+            impressions=counted.impressions,
+            clicks=counted.clicks,
             factors=survey.factors,
-            membership=membership,
+            membership=counted.membership,
             collision_bound=0.0 if self._exact else len(items) * (len(items) - 1) / 2**65,
             read_items=lambda: self._item_table(roles, survey, items),
-            read_clusters=lambda column: self._clusters(roles, survey, items, factors, column),
+            read_clusters=lambda column: self._clusters(roles, survey, items, counter.factors, column),
         )
 
     def repeats_on_page(self, roles: Roles) -> int:
@@ -223,7 +191,7 @@ class DuckDBEngine:
         if pc.count_distinct(table["elute_factor_key"]).as_py() < table.num_rows:
             self._exact = True  # two factors share a hash: number them by value instead
             return self._factor_table(roles, nulls)
-        return _numbers_from_text(table, roles.bias) if self._source.untyped else table
+        return numbers_from_text(table, roles.bias) if self._source.untyped else table
 
     def _item_table(self, roles: Roles, survey: Survey, items: KeyTable) -> pa.Table:
         """The items' columns in the order of their codes."""
@@ -240,19 +208,20 @@ class DuckDBEngine:
         """Cells by the values of a column; rows without one would belong to no cluster, and are refused."""
         if column not in self.columns:
             raise EluteError(f"{self.label} has no column '{column}' to cluster by")
-        shown = "count(*)" if roles.impressions is None else f"sum({values.impressions(roles, self._source.types)})"
+        total = "count(*)" if roles.impressions is None else f"sum({values.impressions(roles, self._source.types)})"
         table = self._arrow(
             f"SELECT {sql.name(column)} AS elute_cluster, {self._key('item', roles.item)} AS elute_item, "
-            f"{self._key('factor', roles.bias)} AS elute_factor, ({shown})::BIGINT AS elute_shown, "
+            f"{self._key('factor', roles.bias)} AS elute_factor, ({total})::BIGINT AS elute_shown, "
             f"sum({values.clicks(roles, self._source.types)})::BIGINT AS elute_clicked FROM {self._keyed} "
             f"{sql.conjunction(self._usable(roles, survey.nulls))} GROUP BY ALL"
         )
         if table["elute_cluster"].null_count:
             raise EluteError(f"{self.label}: '{column}' is null in some rows, which then belong to no cluster")
-        cluster = table["elute_cluster"].combine_chunks().dictionary_encode().indices.to_numpy()
+        cluster = table["elute_cluster"].combine_chunks().dictionary_encode()
         keys = (table[f"elute_{kind}"].to_numpy() for kind in ("item", "factor"))
         item, factor = (known.find(key) for known, key in zip((items, factors), keys, strict=True))
-        return Clustered(cluster, item, factor, table["elute_shown"].to_numpy(), table["elute_clicked"].to_numpy())
+        shown, clicked = (table[f"elute_{kind}"].to_numpy() for kind in ("shown", "clicked"))
+        return Clustered(cluster.indices.to_numpy(), item, factor, shown, clicked, cluster.dictionary)
 
     def _batches(
         self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False
@@ -327,25 +296,3 @@ class DuckDBEngine:
         with self._source.reading():
             row: tuple[Any, ...] = self._source.connection.execute(query).fetchall()[0]
             return row
-
-
-def _coded(keys: Keys) -> KeyTable:
-    """A table in which a factor's code is its row in the survey."""
-    table = KeyTable(len(keys))
-    table.insert(keys)
-    return table
-
-
-def _numbers_from_text(table: pa.Table, columns: tuple[str, ...]) -> pa.Table:
-    """Factors of an untyped source: a column becomes a number where every value is written as one
-    would write it (1, not 01), and the rows are ordered anew."""
-    for column in columns:
-        for kind in (pa.int64(), pa.float64()):
-            try:
-                cast = table[column].cast(kind)
-            except pa.ArrowInvalid:
-                continue
-            if cast.cast(pa.string()).equals(table[column].cast(pa.string())):
-                table = table.set_column(table.column_names.index(column), column, cast)
-                break
-    return table.sort_by([(column, "ascending") for column in columns])

@@ -51,6 +51,7 @@ class Source:
         self.untyped = False
         self._is_text = False
         self._json_files = ""
+        self.files: list[str] = []
         self.label = label
         self.relation = self._open(source)
         self.everything = self.relation
@@ -104,6 +105,7 @@ class Source:
         if any(path.startswith(_DATABASE) for path in paths):
             return self._open_database(paths)
         files = [file for path in paths for file in _files(path)]
+        self.files = files
         kinds = {_kind(file) for file in files}
         if len(kinds) > 1:
             raise EluteError(f"{self.label}: mixed formats ({', '.join(sorted(kinds))}); pass one format at a time")
@@ -134,6 +136,7 @@ class Source:
             raise EluteError(f"{paths[0]} names no table; write duckdb://{file}#table")
         if not Path(file).is_file():
             raise EluteError(f"no database file '{file}'")
+        self.files = [file]
         with self.reading():
             self.connection.execute(f"ATTACH {sql.text(file)} AS source (READ_ONLY)")
         return "source." + ".".join(sql.name(part) for part in table.split("."))

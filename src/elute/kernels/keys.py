@@ -147,6 +147,14 @@ class KeyTable:
         self._used, _ = _insert(self._table, known, keys, codes, fresh)
         return codes, fresh[: self._used - known]
 
+    def keys(self) -> Keys:
+        """The keys, in the order of their codes."""
+        records = self._table.reshape(-1, 2)
+        records = records[records[:, 1] != EMPTY]
+        ordered = np.empty(self._used, np.uint64)
+        ordered[records[:, 1] - ONE] = records[:, 0]
+        return ordered
+
     def find(self, keys: Keys) -> Codes:
         """Codes of `keys`; -1 where a key was never inserted."""
         codes = np.empty(keys.shape[0], dtype=np.int32)

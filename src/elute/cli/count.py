@@ -1,0 +1,54 @@
+"""`elute count`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from elute.cli.options import Invocation, reads_log
+from elute.progress import Progress
+
+if TYPE_CHECKING:
+    from elute.log import ClickLog
+
+_EPILOG = """\b
+Examples:
+  elute count demo/sound.parquet --out counts
+  elute check counts
+  elute fit counts --out fit
+"""
+
+
+@click.command(epilog=_EPILOG)
+@reads_log
+@click.option("--out", required=True, type=click.Path(file_okay=False), help="Folder to write the counts to.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
+def count(log: ClickLog, call: Invocation, progress: Progress, out: str, as_json: bool) -> None:
+    """Count a log once; then give the folder of counts to the other verbs in its place.
+
+    The counts remember the columns they were made with and the files they were made from, and are refused when
+    those have changed.
+    """
+    import json
+
+    from elute.engines.counted import save
+
+    counts = log.counts(progress)
+    progress("writing the counts", 0, 0)
+    about = save(log.engine, log.roles, log.survey, counts, out)
+    fields = {
+        "rows": log.survey.rows,
+        "impressions": int(log.survey.impressions.sum()),
+        "clicks": int(log.survey.clicks.sum()) if log.roles.click is not None else None,
+        "items": counts.n_items,
+        "factors": counts.n_factors,
+        "cells": counts.n_cells,
+        "queries": about["queries"],
+        "out": out,
+    }
+    if as_json:
+        click.echo(json.dumps(fields))
+        return
+    click.echo(f"{fields['rows']:,} rows became {fields['cells']:,} cells in {out}.")
+    click.echo(f"Next: elute check {out}")

@@ -1,0 +1,136 @@
+"""From rows to cells, and from the cells of some items to what a check needs of them.
+
+The same for every engine: the embedded one counts all items at once, or some of them in each pass where memory is
+short; Spark counts the items of a partition on the executor that holds it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.counts import Amounts, Membership, sums_by_item
+from elute.kernels.cells import CellCounter
+from elute.kernels.keys import MAX_KEYS, KeyTable
+from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.roles import Roles
+
+ROWS_AN_ITEM = 16
+"""A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""
+
+Keys = NDArray[np.uint64]
+
+_NOTHING: NDArray[np.int64] = np.empty(0, np.int64)
+
+
+class Batch(NamedTuple):
+    """Some rows of the log: keys of their ids, and their counts where asked for."""
+
+    item: Keys
+    factor: Keys
+    query: Keys | None = None
+    clicks: NDArray[np.uint8] | NDArray[np.int64] = _NOTHING
+    impressions: NDArray[np.int64] | None = None
+
+
+class Counted(NamedTuple):
+    """Cells in the order of their items, as in `Counts`."""
+
+    offsets: NDArray[np.int64]
+    factor: NDArray[np.int32]
+    impressions: Amounts
+    clicks: Amounts
+    membership: Membership | None
+
+
+class Counter:
+    """Feed it all rows of some items, in any order and in any batches."""
+
+    def __init__(self, roles: Roles, factors: Keys, rows: int, impressions: int, share: int = 1) -> None:
+        """`factors`: the keys of all factors, in the order of their codes. `rows` and `impressions`: of the whole
+        log; about one in `share` will come."""
+        self.items, self.queries, self.factors = KeyTable(rows // share // ROWS_AN_ITEM), KeyTable(), coded(factors)
+        expected = rows // share + 1
+        self._cells = CellCounter(len(factors), expected, impressions)
+        self._pairs = None
+        if roles.query is not None and not roles.items_within_queries:
+            self._pairs = CellCounter(min(rows, MAX_KEYS), expected, impressions)
+        self._query_of_item: list[NDArray[np.int32]] = []
+
+    def add(self, batch: Batch) -> None:
+        item, fresh = self.items.insert(batch.item)
+        self._cells.add(item, self.factors.find(batch.factor), batch.clicks, batch.impressions)
+        if self._pairs is not None and batch.query is not None:
+            self._pairs.add(item, self.queries.insert(batch.query)[0], batch.clicks, batch.impressions)
+        elif batch.query is not None:
+            self._query_of_item.append(self.queries.insert(batch.query[fresh])[0])
+
+    def finish(self) -> Counted:
+        """The cells. The tables of keys stay, the rest is spent."""
+        offsets, factor, impressions, clicks = self._cells.finish(len(self.items))
+        membership = None
+        if self._pairs is not None:
+            by_item, query, shown, _ = self._pairs.finish(len(self.items))
+            member = np.repeat(np.arange(len(self.items), dtype=np.int32), np.diff(by_item))
+            membership = Membership(len(self.queries), query, member, shown.astype(np.int64))
+        elif self._query_of_item:
+            member = np.arange(len(self.items), dtype=np.int32)
+            query = np.concatenate(self._query_of_item)
+            membership = Membership(len(self.queries), query, member, sums_by_item(offsets, impressions))
+        return Counted(offsets, factor, impressions, clicks, membership)
+
+
+class Summary(NamedTuple):
+    """The cells of some items, as far as a check needs them."""
+
+    root: NDArray[np.int32]
+    """The forest of these items: for every factor the smallest of its tree."""
+    items_under: NDArray[np.int64]
+    """By factor."""
+    items_in: NDArray[np.int64]
+    """By the smallest factor of a tree."""
+    items_once: int
+    queries: QueryRows | None
+
+
+class QueryRows(NamedTuple):
+    """For every query and tree of the forest that meet: the query's code, the tree's smallest factor, items and
+    impressions. Small where queries have several items."""
+
+    query: NDArray[np.int64]
+    root: NDArray[np.int64]
+    items: NDArray[np.int64]
+    impressions: NDArray[np.int64]
+
+
+def summary(counted: Counted, n_factors: int) -> Summary:
+    """What a check needs of these cells; nothing in it is as long as the items, but for the queries' rows."""
+    parent = singletons(n_factors)
+    link_cells(parent, counted.offsets, counted.factor, np.arange(n_factors, dtype=np.int32))
+    root = roots(parent)
+    of_item = root[counted.factor[counted.offsets[:-1]]]
+    once = np.count_nonzero(sums_by_item(counted.offsets, counted.impressions) == 1) if len(of_item) else 0
+    return Summary(
+        root=root,
+        items_under=np.bincount(counted.factor, minlength=n_factors),
+        items_in=np.bincount(of_item, minlength=n_factors),
+        items_once=int(once),
+        queries=None if counted.membership is None else _query_rows(counted.membership, of_item, n_factors),
+    )
+
+
+def coded(keys: Keys) -> KeyTable:
+    """A table in which the code of a key is its place."""
+    table = KeyTable(len(keys))
+    table.insert(keys)
+    return table
+
+
+def _query_rows(members: Membership, root_of_item: NDArray[np.int32], n_factors: int) -> QueryRows:
+    pair = members.query.astype(np.int64) * n_factors + root_of_item[members.item]
+    found, place = np.unique(pair, return_inverse=True)
+    shown = np.zeros(len(found), np.int64)
+    np.add.at(shown, place, members.impressions)
+    return QueryRows(found // n_factors, found % n_factors, np.bincount(place, minlength=len(found)), shown)

@@ -1,0 +1,92 @@
+"""A log in Spark as elute addresses it: the columns that play a role, under short names that need no quoting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from elute.engines import values
+from elute.engines.spark_source import failing, open_frame
+from elute.engines.spark_worker import Batches
+from elute.roles import Roles
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_TYPES = {"int": "INTEGER", "string": "VARCHAR", "void": '"NULL"'}
+"""Spark's names of types that the embedded engine calls otherwise."""
+
+
+class SparkFrame:
+    """The log's DataFrame, and running what is asked of it."""
+
+    def __init__(self, source: object) -> None:
+        self.frame, self.label, self.untyped = open_frame(source)
+        self.types = {field.name: field.dataType.simpleString() for field in self.frame.schema.fields}
+
+    def log(self, roles: Roles) -> DataFrame:
+        """The columns that play a role, under short names that need no quoting."""
+        return self.frame.select(*(self.column(column).alias(name) for column, name in self.short(roles).items()))
+
+    def complete(self, roles: Roles) -> DataFrame:
+        return self.log(roles).dropna(subset=list(self.names(roles)[0].ids))
+
+    def usable(self, roles: Roles) -> DataFrame:
+        """The rows that count: no null id, at least one impression."""
+        own, types = self.names(roles)
+        complete = self.complete(roles)
+        return complete if own.impressions is None else complete.where(sql(f"{values.impressions(own, types)} > 0"))
+
+    def short(self, roles: Roles) -> dict[str, str]:
+        return {column: f"c{i}" for i, column in enumerate(roles.columns) if column in self.types}
+
+    def names(self, roles: Roles) -> tuple[Roles, dict[str, str]]:
+        """The roles under short names, and the short columns' types in the embedded engine's words."""
+        short = self.short(roles)
+        own = replace(
+            roles,
+            item=tuple(short.get(column, column) for column in roles.item),
+            bias=tuple(short.get(column, column) for column in roles.bias),
+            **{
+                part: short.get(str(getattr(roles, part)), getattr(roles, part))
+                for part in ("query", "click", "impressions", "session")
+            },
+        )
+        return own, {name: type_of(self.types[column]) for column, name in short.items()}
+
+    def column(self, column: str) -> Column:
+        from pyspark.sql import functions as f
+
+        return f.col("`" + column.replace("`", "``") + "`")
+
+    def mapped(self, frame: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
+        """A frame whose partitions are worked through on the executors."""
+        with failing(f"cannot read {self.label}"):
+            return frame.mapInArrow(work, schema)
+
+    def table(self, columns: pa.Table) -> DataFrame:
+        """A small table for the executors."""
+        with failing("cannot hand a table to Spark"):
+            return self.frame.sparkSession.createDataFrame(columns)
+
+    def arrow(self, frame: DataFrame) -> pa.Table:
+        with failing(f"cannot read {self.label}"):
+            return frame.toArrow()
+
+    def row(self, frame: DataFrame) -> Any:
+        with failing(f"cannot read {self.label}"):
+            return frame.collect()[0]
+
+
+def sql(expression: str) -> Column:
+    """An expression of `elute.engines.values`, whose names are short and need no quotes."""
+    from pyspark.sql import functions as f
+
+    return f.expr(expression.replace('"', "`"))
+
+
+def type_of(spark: str) -> str:
+    return _TYPES.get(spark, spark.upper())
