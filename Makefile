@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 	@echo "To run these yourself: source $(BIN)/activate"
 
 test: $(VENV)/.installed-dev
-	ELUTE_DATA="$(DATA)" $(BIN)/pytest -n auto
+	ELUTE_DATA="$(DATA)" $(BIN)/pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -23,12 +23,14 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 # BENCH_ROWS=100000000 for the size the goals are stated at.
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.check
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.simulate
 	$(BIN)/python -m benchmarks.letor
 	$(BIN)/python -m benchmarks.fit
+	$(BIN)/python -m benchmarks.clicks
+	$(BIN)/python -m benchmarks.neural --torch
 
 # Every published table and figure, run again; the pages in docs/reproductions are what this writes.
 reproduce: $(VENV)/.installed-dev
@@ -37,7 +39,7 @@ reproduce: $(VENV)/.installed-dev
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[report]"
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from elute.counts import Counts
 from elute.engines import Distributed, Engine, counted
 from elute.engines.duckdb import DuckDBEngine
+from elute.engines.outofcore import OutOfCoreEngine
 from elute.errors import EluteError
 from elute.io import ultra
 from elute.progress import Progress, silent
@@ -95,6 +97,8 @@ def read_log(
     session: str | None = None,
     engine: str = "duckdb",
     exact: bool = False,
+    memory: int | None = None,
+    spill: str | Path | None = None,
 ) -> ClickLog:
     """Open a click log and check it; raises `EluteError` with every problem in one message.
 
@@ -104,12 +108,16 @@ def read_log(
     A folder of `elute count` takes the log's place. `impressions`: where rows are counts, the column that holds
     them. `session`: a result page's id, used for a health check. `exact`: tell items apart by value instead of by a
     64-bit hash. `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame.
+    `memory`: bytes to get along with, at the price of several passes over the log; what does not fit goes to a
+    folder in `spill`.
     """
     if engine not in ENGINES:
         raise EluteError(f"no engine '{engine}'; there are: {', '.join(ENGINES)}")
     clicks: str | None = click
     opened: Engine
     if engine == "spark":
+        if memory is not None or spill is not None:
+            raise EluteError("Spark has its own memory and scratch settings: leave out --memory and --spill")
         from elute.engines.spark import SparkEngine
 
         opened = SparkEngine(source, exact)
@@ -117,8 +125,10 @@ def read_log(
         return _counted(counted.CountsEngine(source), query, doc, item, bias, click, impressions, session)
     elif ultra.is_ultra(source):
         opened, clicks = DuckDBEngine(ultra.read(source), exact, label=str(source)), None
+    elif memory is not None:
+        opened = OutOfCoreEngine(source, exact, memory, spill)
     else:
-        opened = DuckDBEngine(source, exact)
+        opened = DuckDBEngine(source, exact, spill=spill)
     try:
         roles, problems = resolve(
             opened.columns,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 NOT_RECOVERABLE = 3
 """Exit code of a verb that ran and found, or left, the log not recoverable."""
 
+FILES = click.Path(readable=False)
+"""File names, completed in a shell; globs and tables too, so whether one can be read is said when it is."""
+
 _DEFAULTS: dict[str, Any] = {
     "query": DEFAULT_QUERY,
     "doc": DEFAULT_DOC,
@@ -26,10 +30,25 @@ _DEFAULTS: dict[str, Any] = {
     "session": None,
     "engine": "duckdb",
     "exact": False,
+    "memory": None,
+    "spill": None,
 }
 
+_UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def _bytes(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """2GB, 512M, 1.5GiB."""
+    if value is None:
+        return None
+    matched = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", value.strip().upper())
+    if not matched:
+        raise click.BadParameter(f"'{value}' is no amount of memory; write 2GB or 512MB", param=option)
+    return int(float(matched[1]) * _UNITS[matched[2]])
+
+
 _OPTIONS = (
-    click.argument("sources", metavar="LOG...", nargs=-1, required=True),
+    click.argument("sources", metavar="LOG...", nargs=-1, required=True, type=FILES),
     click.option("--query", metavar="COL", default=DEFAULT_QUERY, show_default=True, help="The query's id."),
     click.option("--doc", metavar="COL", default=DEFAULT_DOC, show_default=True, help="The document's id."),
     click.option(
@@ -54,6 +73,13 @@ _OPTIONS = (
     click.option("--impressions", metavar="COL", help="For logs already aggregated: impressions of each row."),
     click.option("--session", metavar="COL", help="A result page's id."),
     click.option("--exact", is_flag=True, help="Tell items apart by value, not by a 64-bit hash. Slower."),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        callback=_bytes,
+        help="Get along with this much, as in 2GB; takes several passes.  [default: what the cells need]",
+    ),
+    click.option("--spill", metavar="DIR", help="Folder for what does not fit into memory.  [default: the system's]"),
     click.option(
         "--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True, help="Where to count."
     ),

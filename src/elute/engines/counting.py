@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.counts import Amounts, Membership, sums_by_item
+from elute.errors import EluteError
 from elute.kernels.cells import CellCounter
 from elute.kernels.keys import MAX_KEYS, KeyTable
 from elute.kernels.unionfind import link_cells, roots, singletons
@@ -60,8 +61,11 @@ class Counter:
         self._query_of_item: list[NDArray[np.int32]] = []
 
     def add(self, batch: Batch) -> None:
+        factor = self.factors.find(batch.factor)
+        if len(factor) and factor.min() < 0:
+            raise EluteError("the log has changed while it was read: a factor appeared; run again")
         item, fresh = self.items.insert(batch.item)
-        self._cells.add(item, self.factors.find(batch.factor), batch.clicks, batch.impressions)
+        self._cells.add(item, factor, batch.clicks, batch.impressions)
         if self._pairs is not None and batch.query is not None:
             self._pairs.add(item, self.queries.insert(batch.query)[0], batch.clicks, batch.impressions)
         elif batch.query is not None:

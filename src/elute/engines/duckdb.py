@@ -9,6 +9,7 @@ the items by their values instead. Factors are few, so their hashes are compared
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,11 @@ BATCH_ROWS = 1 << 18
 class DuckDBEngine:
     """A log in files, in a DuckDB table or in memory."""
 
-    def __init__(self, source: object, exact: bool = False, label: str = "the table") -> None:
-        self._source = Source(source, label)
+    def __init__(
+        self, source: object, exact: bool = False, label: str = "the table", spill: str | Path | None = None
+    ) -> None:
+        """`spill`: the folder for what does not fit into memory; the system's own otherwise."""
+        self._source = Source(source, label, spill)
         self._exact = exact
         self.label = self._source.label
 
@@ -224,10 +228,15 @@ class DuckDBEngine:
         return Clustered(cluster.indices.to_numpy(), item, factor, shown, clicked, cluster.dictionary)
 
     def _batches(
-        self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False
+        self,
+        roles: Roles,
+        survey: Survey,
+        progress: Progress,
+        structure_only: bool = False,
+        only: str | None = None,
     ) -> Iterator[Batch]:
-        """The usable rows as keys and counts."""
-        conditions = self._usable(roles, survey.nulls)
+        """The usable rows as keys and counts; `only` those that meet a condition."""
+        conditions = [*self._usable(roles, survey.nulls), *([] if only is None else [only])]
         columns = {"item": self._key("item", roles.item), "factor": self._key("factor", roles.bias)}
         if not structure_only:
             if roles.query is not None:

@@ -39,11 +39,11 @@ class Source:
     `relation` has the columns that play a role (see `prepare`), `everything` has all.
     """
 
-    def __init__(self, source: object, label: str = "the table") -> None:
-        self._scratch = Path(tempfile.mkdtemp(prefix="elute-"))
-        self._clean = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+    def __init__(self, source: object, label: str = "the table", spill: str | Path | None = None) -> None:
+        self.scratch = _scratch_folder(spill)
+        self._clean = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
         self.connection = duckdb.connect()
-        self.connection.execute(f"SET temp_directory = {sql.text(str(self._scratch))}")
+        self.connection.execute(f"SET temp_directory = {sql.text(str(self.scratch))}")
         self.connection.execute("SET autoinstall_known_extensions = false")
         self.connection.execute("SET enable_progress_bar = false")
         self.connection.execute("SET streaming_buffer_size = '64MB'")
@@ -75,7 +75,7 @@ class Source:
         """Parse a text source, once, keeping these columns."""
         if not self._is_text:
             return
-        path = str(self._scratch / "log.duckdb")
+        path = str(self.scratch / "log.duckdb")
         if self._json_files:
             self.relation = self._typed_json(columns)
         with self.reading():
@@ -140,6 +140,16 @@ class Source:
         with self.reading():
             self.connection.execute(f"ATTACH {sql.text(file)} AS source (READ_ONLY)")
         return "source." + ".".join(sql.name(part) for part in table.split("."))
+
+
+def _scratch_folder(spill: str | Path | None) -> Path:
+    """A new folder in `spill`, or where the system keeps such things; it is removed at the end."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="elute-", dir=spill))
+    except OSError as error:
+        raise EluteError(
+            f"cannot write to '{spill}': {error.strerror}; name a folder that can be written to"
+        ) from error
 
 
 def to_arrow(table: Any) -> pa.Table:

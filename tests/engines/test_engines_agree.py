@@ -1,0 +1,163 @@
+"""Every way to count a log gives the same answer: whole, from a folder of counts, in passes, and in Spark."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+
+import elute
+from elute.engines import counted, outofcore
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "identify"))
+from test_against_reference import ODD_INT64, ODD_TEXT, ODD_UINT64, Case, logs, plain
+
+Reader = Callable[..., elute.ClickLog]
+
+
+def whole(path: str, **roles: Any) -> elute.ClickLog:
+    return elute.read_log(path, **roles)
+
+
+def by_value(path: str, **roles: Any) -> elute.ClickLog:
+    return elute.read_log(path, exact=True, **roles)
+
+
+def from_counts(path: str, **roles: Any) -> elute.ClickLog:
+    """Counted first; the folder knows the roles."""
+    log = elute.read_log(path, **roles)
+    folder = Path(path).with_suffix(".counts")
+    counted.save(log.engine, log.roles, log.survey, log.counts(), folder)
+    return elute.read_log(folder)
+
+
+def in_passes(path: str, **roles: Any) -> elute.ClickLog:
+    """With so little memory that there are several passes even over a few rows."""
+    return elute.read_log(path, memory=outofcore.LEAST, **roles)
+
+
+def in_spark(path: str, **roles: Any) -> elute.ClickLog:
+    return elute.read_log(path, engine="spark", **roles)
+
+
+QUICK = [by_value, from_counts, in_passes]
+SPARK = pytest.param(in_spark, marks=pytest.mark.xdist_group("spark"))
+"""All tests in Spark run in one process, so that there is one Spark."""
+
+
+@pytest.fixture
+def tiny_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass for every ten rows."""
+    monkeypatch.setattr(outofcore, "BYTES_A_ROW", outofcore.LEAST // 30)
+
+
+@pytest.fixture
+def some_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass for about 40,000 rows."""
+    monkeypatch.setattr(outofcore, "BYTES_A_ROW", 2_000)
+
+
+def verdict(read: Reader, path: str, roles: dict[str, Any]) -> dict[str, Any]:
+    with read(path, **roles) as log:
+        fields = elute.check(log).to_dict()
+    if read is by_value:
+        assert fields.pop("collision_bound") == 0
+    return fields
+
+
+def assert_alike(read: Reader, table: pa.Table, roles: dict[str, Any]) -> None:
+    """The whole JSON, or the refusal, is the embedded engine's."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/log.parquet"
+        pq.write_table(table, path)
+        try:
+            expected = verdict(whole, path, roles)
+        except elute.EluteError as error:
+            with pytest.raises(elute.EluteError) as refused:
+                verdict(read, path, roles)
+            assert str(refused.value) == str(error)
+            return
+        if read is by_value:
+            del expected["collision_bound"]
+        assert verdict(read, path, roles) == expected
+
+
+def roles_of(case: Case) -> dict[str, Any]:
+    roles: dict[str, Any] = {"query": "query", "doc": "doc", "bias": case.bias}
+    return roles | {name: of for name, of in (("item", case.item), ("impressions", case.impressions)) if of}
+
+
+def some(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        phases=[phase for phase in Phase if phase is not Phase.shrink or examples > 20],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
+    )
+
+
+@pytest.mark.usefixtures("tiny_passes")
+@pytest.mark.parametrize("read", QUICK)
+@some(40)
+@given(case=logs(nulls=True))
+@example(case=plain([("q", text, text) for text in ODD_TEXT], "text"))
+@example(case=plain([(1, number, number) for number in ODD_UINT64], "uint64"))
+@example(case=plain([(1, None, 1), (1, 1, None)]))
+@example(case=plain([(n % 7, n, n % 30) for n in range(90)], clicks="counts"))
+def test_random_logs_alike(read: Reader, case: Case) -> None:
+    assert_alike(read, case.table, roles_of(case))
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("spark")
+@some(8)
+@given(case=logs(nulls=True))
+@example(case=plain([("q", text, text) for text in ODD_TEXT], "text"))
+@example(case=plain([(1, number, number) for number in ODD_INT64 + ODD_UINT64[:3]], "int64"))
+@example(case=plain([(n % 7, n, n % 30) for n in range(90)], clicks="counts"))
+@example(case=plain([(None, 1, 1)]))
+def test_random_logs_alike_in_spark(case: Case) -> None:
+    assert_alike(in_spark, case.table, roles_of(case))
+
+
+BIASES = ["position", ["query_id", "position"]]
+
+
+@pytest.mark.usefixtures("some_passes")
+@pytest.mark.parametrize("read", [*QUICK, SPARK])
+def test_yandex_alike(read: Reader, data: Path, request: pytest.FixtureRequest) -> None:
+    if read is in_spark:
+        request.getfixturevalue("spark")
+    log = pq.read_table(data / "yandex" / "train.parquet")
+    for bias in BIASES[:1] if read is in_spark else BIASES:
+        assert_alike(read, log, {"bias": bias, "session": "session_id"})
+    assert_alike(read, log, {"bias": ["query_id", "position"], "item": "doc_id"})
+
+
+@pytest.mark.parametrize(
+    "read", [from_counts, in_passes, pytest.param(in_spark, marks=pytest.mark.xdist_group("spark"))]
+)
+def test_a_fit_does_not_depend_on_where_the_log_was_counted(
+    read: Reader, data: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Items come in another order, so that sums differ in their last digits."""
+    if read is in_spark:
+        request.getfixturevalue("spark")
+    path = str(tmp_path / "log.parquet")
+    pq.write_table(pq.read_table(data / "yandex" / "test.parquet"), path)
+    order = [("query_id", "ascending"), ("doc_id", "ascending")]
+    fits = [elute.PBM().fit(how(path)) for how in (whole, read)]
+    one, other = (fit.relevance_.sort_by(order) for fit in fits)
+    assert one.drop_columns(["relevance", "log_se"]).equals(other.drop_columns(["relevance", "log_se"]))
+    for column in ("relevance", "log_se"):
+        assert other[column].to_numpy() == pytest.approx(one[column].to_numpy(), rel=1e-6, nan_ok=True)
+    assert fits[1].propensities_["propensity"].to_numpy() == pytest.approx(
+        fits[0].propensities_["propensity"].to_numpy(), rel=1e-9
+    )

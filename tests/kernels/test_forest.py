@@ -1,0 +1,57 @@
+"""Forests merge in any order and any grouping: a commutative monoid, which is why pieces may be counted anywhere."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elute.kernels.forest import edges, merged
+from elute.kernels.unionfind import singletons
+
+N = 12
+links = st.lists(st.tuples(st.integers(0, N - 1), st.integers(0, N - 1)), max_size=15)
+
+
+def forest(pairs: list[tuple[int, int]]) -> np.ndarray:
+    return merged(singletons(N), np.array(pairs, np.int32).reshape(-1, 2))
+
+
+def both(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return merged(a, edges(b))
+
+
+def plainly(pairs: list[tuple[int, int]]) -> list[int]:
+    graph = nx.Graph(pairs)
+    graph.add_nodes_from(range(N))
+    smallest = {node: min(part) for part in nx.connected_components(graph) for node in part}
+    return [smallest[node] for node in range(N)]
+
+
+@settings(deadline=None)
+@given(links)
+def test_a_forest_is_the_graphs_components_in_the_fewest_edges(pairs: list[tuple[int, int]]) -> None:
+    root = forest(pairs)
+    assert root.tolist() == plainly(pairs)
+    assert len(edges(root)) == N - len(set(plainly(pairs)))
+    assert np.array_equal(both(singletons(N), root), root)
+
+
+@settings(deadline=None)
+@given(links, links, links)
+def test_merging_is_associative_and_commutative(one: list, two: list, three: list) -> None:
+    a, b, c = forest(one), forest(two), forest(three)
+    expected = plainly([*one, *two, *three])
+    for merged_in_some_way in (both(both(a, b), c), both(a, both(b, c)), both(both(c, a), b), both(c, both(b, a))):
+        assert merged_in_some_way.tolist() == expected
+
+
+@settings(deadline=None)
+@given(st.lists(links, min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_any_order_and_grouping_of_many(pieces: list, random: object) -> None:
+    forests = [forest(piece) for piece in pieces]
+    while len(forests) > 1:
+        random.shuffle(forests)  # type: ignore[attr-defined]
+        forests.append(both(forests.pop(), forests.pop()))
+    assert forests[0].tolist() == plainly([pair for piece in pieces for pair in piece])
