@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,38 @@ def data() -> Path:
     if not folder:
         pytest.skip("ELUTE_DATA is not set: no real data to test on")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def quick_compiling() -> Iterator[None]:
+    """Code from jax compiled with few optimisations: on small arrays, compiling is what takes time."""
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[None]:
+    """A small Spark of its own, which `engine="spark"` then finds."""
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        builder = SparkSession.builder.master("local[2]")
+        for setting, value in settings.items():
+            builder = builder.config(setting, value)
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield
+    session.stop()
 
 
 @dataclass

@@ -117,7 +117,7 @@ def test_random_logs_alike(read: Reader, case: Case) -> None:
 
 @pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("spark")
-@some(8)
+@some(4)
 @given(case=logs(nulls=True))
 @example(case=plain([("q", text, text) for text in ODD_TEXT], "text"))
 @example(case=plain([(1, number, number) for number in ODD_INT64 + ODD_UINT64[:3]], "int64"))

@@ -25,7 +25,7 @@ from elute.engines import spark_worker as worker
 from elute.engines import values
 from elute.engines.counting import coded
 from elute.engines.factor_names import numbers_from_text
-from elute.engines.spark_frame import SparkFrame, sql, type_of
+from elute.engines.spark_frame import SparkFrame, sql, type_of, unsigned_again
 from elute.engines.spark_source import failing
 from elute.errors import EluteError
 from elute.progress import Progress
@@ -334,4 +334,4 @@ class SparkEngine:
         folder = str(self._scratch / name)
         with failing(f"cannot read {self.label}"):
             frame.write.mode("overwrite").parquet(f"file://{folder}")
-        return ds.dataset(folder, format="parquet").to_table()
+        return unsigned_again(ds.dataset(folder, format="parquet").to_table())

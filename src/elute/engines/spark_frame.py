@@ -74,7 +74,7 @@ class SparkFrame:
 
     def arrow(self, frame: DataFrame) -> pa.Table:
         with failing(f"cannot read {self.label}"):
-            return frame.toArrow()
+            return unsigned_again(frame.toArrow())
 
     def row(self, frame: DataFrame) -> Any:
         with failing(f"cannot read {self.label}"):
@@ -90,3 +90,11 @@ def sql(expression: str) -> Column:
 
 def type_of(spark: str) -> str:
     return _TYPES.get(spark, spark.upper())
+
+
+def unsigned_again(table: pa.Table) -> pa.Table:
+    """Parquet's unsigned 64-bit integers, which Spark reads as decimals of 20 digits."""
+    for number, field in enumerate(table.schema):
+        if field.type == pa.decimal128(20, 0):
+            table = table.set_column(number, field.name, table[field.name].cast(pa.uint64()))
+    return table
