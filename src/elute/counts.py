@@ -35,6 +35,8 @@ class Clustered(NamedTuple):
     factor: NDArray[np.integer]
     impressions: NDArray[np.integer]
     clicks: NDArray[np.integer]
+    values: pa.Array | None = None
+    """By cluster: the column's value, where a column made them."""
 
 
 def _without_log(column: str) -> Clustered:

@@ -17,7 +17,7 @@ from elute.roles import DEFAULT_DOC, DEFAULT_QUERY, Roles
 
 Floats = NDArray[np.float64]
 
-GRADE, SCORE = "grade", "score"
+GRADE, RELEVANCE, SCORE = "grade", "relevance", "score"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Scores:
 
 def read_labels(path: str, roles: Roles) -> Labels:
     """Rows without a grade are left out: files with the truth of a simulated log hold other rows too."""
-    table, columns = _read(path, roles, GRADE)
+    table, columns, _ = _read(path, roles, GRADE)
     query = roles.query if roles.query is not None and roles.query in table.column_names else DEFAULT_QUERY
     keys = list(dict.fromkeys(([query] if query in table.column_names else []) + columns))
     refuse_repeats(ids(table, keys), path)
@@ -61,9 +61,23 @@ def read_labels(path: str, roles: Roles) -> Labels:
     return Labels(path, ids(table, columns), _numbers(table, GRADE, path), codes)
 
 
+def label_of_items(path: str, items: pa.Table, roles: Roles) -> Floats:
+    """P(relevant) of a log's items: the file's column `relevance`, or else its `grade`; NaN where there is none."""
+    table, columns, value = _read(path, roles, RELEVANCE, GRADE)
+    found, wanted = ids(table, columns), ids(items, roles.item)
+    refuse_repeats(found, path)
+    at = match(wanted, found)
+    if (at < 0).all():
+        raise EluteError(
+            f"no item of the log has a label in {path}: the log names {named(wanted, 0)}, labels {named(found, 0)}; "
+            "check the ids"
+        )
+    return np.where(at < 0, np.nan, _numbers(table, value, path)[at])
+
+
 def read_scores(path: str, roles: Roles) -> Scores:
     """One score an item."""
-    table, columns = _read(path, roles, SCORE)
+    table, columns, _ = _read(path, roles, SCORE)
     found = ids(table, columns)
     refuse_repeats(found, path)
     return Scores(path, found, _numbers(table, SCORE, path))
@@ -80,10 +94,11 @@ def log_scores(log: ClickLog) -> Scores | None:
     return Scores(place, ids(table, item), _numbers(table, SCORE, place)) if table.num_rows else None
 
 
-def _read(path: str, roles: Roles, value: str) -> tuple[pa.Table, list[str]]:
-    """The rows with a value, and which columns name their items."""
+def _read(path: str, roles: Roles, *values: str) -> tuple[pa.Table, list[str], str]:
+    """The rows with a value, which columns name their items, and the value's own: the first of `values` there is."""
     table = Source(path).table()
     columns = _item_columns(table, roles)
+    value = next((name for name in values if name in table.column_names), values[-1])
     missing = [name for name in (*columns, value) if name not in table.column_names]
     if missing:
         raise EluteError(f"{path} has no column '{missing[0]}'; it has: {', '.join(table.column_names)}")
@@ -93,7 +108,7 @@ def _read(path: str, roles: Roles, value: str) -> tuple[pa.Table, list[str]]:
     table = table.filter(used)
     if not table.num_rows:
         raise EluteError(f"{path} has no row with {', '.join(columns)} and {value}")
-    return table, columns
+    return table, columns, value
 
 
 def _item_columns(table: pa.Table, roles: Roles) -> list[str]:

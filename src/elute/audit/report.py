@@ -16,7 +16,7 @@ from elute.audit.cmip.metric import Cmip, Name, cmip
 from elute.audit.cmip.strata import MOST_GRADES, SMALLEST
 from elute.audit.fits import Fit, Predicted, count_losses, rank_rates, ranks_of
 from elute.audit.judged import Labels, Scores
-from elute.audit.ranking import ndcg
+from elute.audit.ranking import err, mrr, ndcg
 from elute.audit.verdict import Evidence, Selection, Verdict, choose, verdict
 from elute.errors import EluteError
 from elute.log import ClickLog
@@ -32,13 +32,22 @@ class Shown(NamedTuple):
     sources: Sequence[str]
 
 
+class Ranked(NamedTuple):
+    """How well relevance ranks the judged items: means over the queries that have a relevant one, each its own list."""
+
+    ndcg: float
+    err: float
+    mrr: float
+
+
 @dataclass(frozen=True)
 class ModelAudit:
-    """What the audit says of one fit."""
+    """What the audit says of one fit. `ranked`: None without labels or queries."""
 
     name: str
     model: str
     perplexity: Perplexity
+    ranked: Ranked | None
     evidence: Evidence
     verdict: Verdict
     shifted: Perplexity | None
@@ -52,7 +61,7 @@ class ModelAudit:
             "model": self.model,
             "perplexity": _finite(self.perplexity.mean),
             "perplexity_at": [_finite(v) for v in self.perplexity.at_rank.tolist()],
-            "ndcg": _finite(e.ndcg),
+            **_ranking(self.ranked),
             "cmip": None if e.cmip is None or e.monotone is None else _information(e.cmip, e.monotone),
             "ood_perplexity": None if self.shifted is None else _finite(self.shifted.mean),
             "ood_perplexity_at": None if self.shifted is None else [_finite(v) for v in self.shifted.at_rank.tolist()],
@@ -65,13 +74,13 @@ class ModelAudit:
 @dataclass(frozen=True)
 class Audit:
     """All models, the one to take, and figures to compare with: `by_rank` is the perplexity of the log's click rate at
-    each rank, `policy_ndcg` the nDCG of the logging policy's own scores."""
+    each rank, `policy` how well the logging policy's own scores rank."""
 
     models: tuple[ModelAudit, ...]
     selection: Selection
     positions: list[Any] | None
     by_rank: float
-    policy_ndcg: float | None
+    policy: Ranked | None
     judged: int
 
     @property
@@ -85,7 +94,10 @@ class Audit:
             "selection": {"strategy": self.selection.strategy, "sentence": self.selection.sentence},
             "positions": self.positions,
             "judged_items": self.judged,
-            "reference": {"perplexity_by_rank": self.by_rank, "policy_ndcg": _finite(self.policy_ndcg)},
+            "reference": {
+                "perplexity_by_rank": self.by_rank,
+                **{f"policy_{name}": value for name, value in _ranking(self.policy).items()},
+            },
         }
 
 
@@ -110,24 +122,30 @@ def audit(
         predicted = _predicted(fit, shown, progress)
         elsewhere = None if shifted is None else _predicted(fit, shifted, progress)
         total, notes = finish(predicted.losses), _notes(fit, shown, predicted, elsewhere)
-        of_grades = None if judged is None else judged.ndcg(judged.relevance[number])
+        ranked = None if judged is None else judged.ranked(judged.relevance[number])
         whole = monotone = None
         if judged is not None and not missing:
             whole = judged.cmip(number, estimator, seed)
             monotone = whole if whole.estimator == "copula" else judged.cmip(number, "copula", seed)
             notes += whole.notes
         known = Evidence(
-            total.mean, by_rank, of_grades, whole, monotone, missing, fit.summary.get("converged") is not False
+            total.mean,
+            by_rank,
+            None if ranked is None else ranked.ndcg,
+            whole,
+            monotone,
+            missing,
+            fit.summary.get("converged") is not False,
         )
         evidence.append(known)
         after = None if elsewhere is None else finish(elsewhere.losses)
-        models.append(ModelAudit(name, fit.model, total, known, verdict(known), after, notes))
+        models.append(ModelAudit(name, fit.model, total, ranked, known, verdict(known), after, notes))
     return Audit(
         tuple(models),
         choose(evidence, [model.verdict for model in models]),
         ranks_of(counts.factors)[1],
         by_rank,
-        None if judged is None or judged.policy is None else judged.policy_ndcg(),
+        None if judged is None or judged.policy is None else judged.ranked(judged.policy, judged.scored),
         0 if judged is None else len(judged.grade),
     )
 
@@ -167,17 +185,18 @@ class _Judged:
         """Where the policy's score is known."""
         return np.zeros(len(self.grade), np.bool_) if self.policy is None else np.isfinite(self.policy)
 
-    def ndcg(self, values: Floats, rows: NDArray[np.bool_] | None = None) -> float | None:
-        """The mean over queries of these values as scores; queries without a relevant item do not count."""
+    def ranked(self, values: Floats, rows: NDArray[np.bool_] | None = None) -> Ranked | None:
+        """These values as scores of some items. The highest grade of all satisfies with 1 - 1/2^grade (ERR); a grade of
+        1 is relevant (MRR)."""
         if self.query is None:
             return None
         used = np.arange(len(self.grade)) if rows is None else np.flatnonzero(rows)
         order = used[np.argsort(self.query[used], kind="stable")]
         offsets = np.append(np.flatnonzero(np.diff(self.query[order], prepend=-1)), len(order))
-        return ndcg(self.grade[order], values[order], offsets, without="skip").mean
-
-    def policy_ndcg(self) -> float | None:
-        return None if self.policy is None else self.ndcg(self.policy, self.scored)
+        lists = self.grade[order], values[order], offsets
+        by_query = ndcg(*lists, without="skip"), err(*lists, highest=float(self.grade.max())), mrr(*lists)
+        counted = ~np.isnan(by_query[0].by_query)
+        return Ranked(*(float(found.by_query[counted].mean()) if counted.any() else math.nan for found in by_query))
 
     def cmip(self, fit: int, estimator: Name | None, seed: int) -> Cmip:
         if self.policy is None:
@@ -233,6 +252,11 @@ def _names(fits: Sequence[Fit]) -> list[str]:
 def _information(whole: Cmip, monotone: Cmip) -> dict[str, Any]:
     part = {key: getattr(monotone, key) for key in ("estimate", "low", "high")}
     return {**asdict(whole), "notes": list(whole.notes), "monotone": part}
+
+
+def _ranking(found: Ranked | None) -> dict[str, float | None]:
+    """Fields of the JSON."""
+    return {name: None if found is None else _finite(getattr(found, name)) for name in Ranked._fields}
 
 
 def _finite(value: float | None) -> float | None:

@@ -17,10 +17,10 @@ _LISTED = 20
 
 _EPILOG = """\b
 Examples:
-  elute check log.parquet
-  elute check 'logs/*.csv.gz' --bias position,device --explore
-  elute check log.parquet --precision
-  elute check duckdb://clicks.db#log --item doc_id --json
+  elute check demo/broken.parquet
+  elute check 'demo/*.parquet' --bias position,session_id --explore
+  elute check demo/sound.parquet --precision
+  elute check demo/sound.parquet --item doc_id --json
 
 \b
 Exit code: 0 recoverable, 3 not recoverable, 1 the log cannot be used, 2 wrong usage.
@@ -57,7 +57,7 @@ def check(
 
     from rich.console import Console
 
-    from elute.cli import check_page
+    from elute.cli import check_page, generic_page
     from elute.errors import EluteError
     from elute.identify.check import check as run
     from elute.repair.plan import MergePlan, load
@@ -90,6 +90,6 @@ def check(
     else:
         check_page.show(Console(), verdict, call, certificate)
         if generic is not None:
-            click.echo(f"\n  {generic.sentence}")
+            generic_page.show(Console(), generic)
     if not verdict.recoverable:
         click.get_current_context().exit(NOT_RECOVERABLE)

@@ -166,6 +166,7 @@ def _warnings(check: Check) -> Table:
     table.show_header = False
     for warning in check.warnings:
         table.add_row(Text(warning.code, style="yellow"), Text(plain(warning.message, 240)))
+    table.caption, table.caption_justify = "what a code means, and what to do: elute explain CODE", "left"
     return table
 
 

@@ -122,7 +122,7 @@ def bootstrap(
             impressions, clicks = problem.cells.impressions * times, problem.cells.clicks * times
         else:
             n = len(problem.cells.factor)
-            impressions, clicks = (_sums(cell, weight, amounts, n) for amounts in clustered[3:])
+            impressions, clicks = (_sums(cell, weight, amounts, n) for amounts in clustered[3:5])
         drawn, kept = _drawn(problem, impressions, clicks)
         found = again.factors_of(drawn)
         disconnected += int(drawn.component.max()) + 1 > components
@@ -203,7 +203,7 @@ def _drawn(
 
 def _cells_of(counts: Counts, problem: Problem, clustered: Clustered) -> NDArray[np.int64]:
     """The cell of `problem` that each of some cells by cluster belongs to."""
-    if len({len(column) for column in clustered}) != 1:
+    if len({len(column) for column in clustered[:5]}) != 1:
         raise EluteError("cells by cluster need five columns of the same length")
     item, factor = np.asarray(clustered.item, np.int64), np.asarray(clustered.factor, np.int64)
     if item.min() < 0 or item.max() >= counts.n_items or factor.min() < 0 or factor.max() >= counts.n_factors:
@@ -214,7 +214,7 @@ def _cells_of(counts: Counts, problem: Problem, clustered: Clustered) -> NDArray
     known = np.arange(problem.n_items).repeat(np.diff(cells.offsets)) * problem.n_factors + cells.factor
     wanted = item * problem.n_factors + problem.merged[factor]
     cell = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    totals = [_sums(cell, np.ones(len(cell), np.int64), part, len(known)) for part in clustered[3:]]
+    totals = [_sums(cell, np.ones(len(cell), np.int64), part, len(known)) for part in clustered[3:5]]
     if (known[cell] != wanted).any() or any((a != b).any() for a, b in zip(totals, cells[2:], strict=True)):
         raise EluteError("cells by cluster do not add up to the counts: make both from the same rows")
     return np.asarray(cell, np.int64)

@@ -29,7 +29,8 @@ from elute.kernels.unionfind import Parents, link, roots, singletons
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_LISTED = 5
+LISTED = 5
+"""Items and factors of a flat direction that a sentence names."""
 
 
 class Cells(Protocol):
@@ -202,14 +203,13 @@ def _scaling(of_item: Ints, of_factor: Ints, r: Floats, o: Floats, known: int) -
 
 
 def _names(codes: Ints, name: Callable[[int], str]) -> str:
-    words = [name(int(code)) for code in codes[:_LISTED]]
-    return "; ".join(words) + (f"; and {len(codes) - _LISTED:,} more" if len(codes) > _LISTED else "")
+    words = [name(int(code)) for code in codes[:LISTED]]
+    return "; ".join(words) + (f"; and {len(codes) - LISTED:,} more" if len(codes) > LISTED else "")
 
 
 def _ranges(codes: Ints, bounds: tuple[Floats, Floats], name: Callable[[int], str]) -> str:
-    words = {
-        int(c): f"{name(int(c))} from {low:.3g} to {high:.3g}" for c, low, high in zip(codes, *bounds, strict=True)
-    }
+    first = zip(codes[:LISTED], *(bound[:LISTED] for bound in bounds), strict=True)
+    words = {int(c): f"{name(int(c))} from {low:.3g} to {high:.3g}" for c, low, high in first}
     return _names(codes, words.__getitem__)
 
 

@@ -36,6 +36,9 @@ from elute.identify.supports import Codes, Ints, cells_by_item, encode, group
 
 MOST_DIMENSIONS = 32
 
+NAMED = 20
+"""Components, and factors of each, that `to_dict` names."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -46,6 +49,17 @@ class Part:
     null_dimension: int
     undetermined: list[Any]
     """The factors that do not hang together with the largest set that does."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON can hold; of many factors the first are named."""
+        return {
+            "factors": len(self.factors),
+            "items": self.items,
+            "null_dimension": self.null_dimension,
+            "example_factors": self.factors[:NAMED],
+            "undetermined_factors": len(self.undetermined),
+            "undetermined": self.undetermined[:NAMED],
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +95,8 @@ class GenericIdentifiability:
         if self.loose_items:
             loose = f" {self.loose_items:,} items were shown under too few factors to determine their own parameters."
         free = f"null dimension {self.null_dimension:,}, gauge {self.gauge:,}"
+        if self.error_bound:
+            free += f", too large with probability {self.error_bound:.0e} at most"
         if self.identifiable:
             return f"The {self.model} model is identifiable from these cells ({free}).{loose}"
         n = len(self.parts)
@@ -104,6 +120,7 @@ class GenericIdentifiability:
             "loose_items": self.loose_items,
             "item_null_dimension": self.item_null_dimension,
             "error_bound": self.error_bound,
+            "parts": [part.to_dict() for part in self.parts[:NAMED]],
         }
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Worlds for `elute.reproduce.limits`: small logs of six kinds of users, each with what the paper's theory says of it.
+"""Worlds for `elute.reproduce.limits`: small logs of seven kinds of users, each with what the theory says of it.
 
 A factor is a display context in the sense of Definition 5.1: a place on a page whose other results are fixed. The
 item shown there is the only thing that changes, so that a cell's clicks are exactly binomial. Two worlds stand for
@@ -59,6 +59,7 @@ def _users() -> dict[str, tuple[User, bool]]:
         "dbn": (DynamicBayesian(), False),
         "dbn, by position": (DynamicBayesian(), True),
         "plackett-luce": (PlackettLuceChoice(), False),
+        "no bias": (PositionBased(eta=0), False),
     }
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.stats import gamma
 
-from elute.audit.assumptions.finding import Finding, exceedance, holm, number, untestable, verdict
+from elute.audit.assumptions.finding import Finding, Panel, exceedance, holm, number, untestable, verdict
 from elute.audit.assumptions.lines import Lines, fit_lines
 from elute.audit.assumptions.null import STANDARD, Drawing, take
+from elute.audit.assumptions.panels import SHOWN, two_factors
 from elute.counts import Counts
 from elute.estimate.problem import Cells, Floats
 from elute.factors import describe, rows
@@ -63,7 +63,13 @@ def affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> F
     n = cells.impressions.astype(np.float64)
     precision = n / np.clip(p * (1 - p), 1 / (n + 2), None)
     effect = float(np.sqrt(excess / (precision.sum() * freedom / len(n))))
-    evidence = _by_factor(fit, drawn, counts.factors)
+    by_factor = _by_factor(fit, drawn)
+    names = [describe(row) for row in rows(counts.factors, range(counts.n_factors))]
+    evidence = [
+        {"factor": names[t], "squares": squares, "expected": expected, "p_value": p}
+        for t, squares, expected, p in by_factor
+    ]
+    panels = _panels(cells, fit, [t for t, *_ in by_factor], names)
     if verdict(value) == "holds":
         return Finding(
             NAME,
@@ -74,6 +80,7 @@ def affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> F
             f"{freedom:,} degrees of freedom).",
             "Counterfactual estimates can be unbiased here: --model pbm where 'linear' holds, else --model affine.",
             evidence,
+            panels=panels,
         )
     return Finding(
         NAME,
@@ -85,6 +92,7 @@ def affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> F
         "No inverse propensity weighting can be unbiased here (Theorem 5.5): add to --bias what clicks depend on "
         "besides, or use a click model of whole pages.",
         evidence,
+        panels=panels,
     )
 
 
@@ -118,21 +126,35 @@ def start(cells: Cells, propensity: Floats) -> tuple[Floats, Floats, Floats]:
     return o, np.zeros_like(o), np.bincount(item, cells.clicks) / exposure
 
 
-def _by_factor(fit: Lines, drawn: NDArray[np.float64], factors: pa.Table) -> list[dict[str, object]]:
-    """How far each factor's squares are from chance: p-values by a gamma law with the draws' mean and variance (more
-    than the draws alone could resolve), corrected for the number of factors (Holm)."""
+def _by_factor(fit: Lines, drawn: NDArray[np.float64]) -> list[tuple[int, float, float, float]]:
+    """By factor, its squares, what chance would leave and how far from it that is: p-values by a gamma law with the
+    draws' mean and variance (more than the draws alone could resolve), corrected for the number of factors (Holm).
+    Least p-value first."""
     mean, variance = drawn.mean(axis=0), drawn.var(axis=0)
     used = np.flatnonzero(variance > 0)
     p = gamma.sf(fit.squares[used], mean[used] ** 2 / variance[used], scale=variance[used] / mean[used])
-    names = [describe(row) for row in rows(factors, used)]
-    order = np.argsort(p, kind="stable")
     corrected = holm(p)
     return [
-        {
-            "factor": names[i],
-            "squares": float(fit.squares[used[i]]),
-            "expected": float(mean[used[i]]),
-            "p_value": float(corrected[i]),
-        }
-        for i in order
+        (int(used[i]), float(fit.squares[used[i]]), float(mean[used[i]]), float(corrected[i]))
+        for i in np.argsort(p, kind="stable")
     ]
+
+
+def _panels(cells: Cells, fit: Lines, worst: list[int], names: list[str]) -> list[Panel]:
+    """The worst factors, each against the one it shares the most items with, and the line of the whole fit. Two
+    factors are drawn once."""
+    item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
+    drawn: dict[tuple[int, int], Panel] = {}
+    for t in worst:
+        with_it = np.isin(item, item[cells.factor == t])
+        shared = np.bincount(cells.factor[with_it], minlength=len(fit.alpha))
+        shared[t] = 0
+        other = int(np.argmax(shared))
+        if shared[other] < FEWEST or fit.alpha[other] == 0 or (other, t) in drawn:
+            continue
+        slope = float(fit.alpha[t] / fit.alpha[other])
+        line = {"affine in relevance": (float(fit.beta[t] - slope * fit.beta[other]), slope)}
+        drawn[t, other] = two_factors(cells, t, other, (names[t], names[other]), line)
+        if len(drawn) == SHOWN:
+            break
+    return list(drawn.values())

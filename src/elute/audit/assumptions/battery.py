@@ -57,5 +57,5 @@ def assumptions(
         found.append(grouped(counts, groups, drawing))
     found += [linear(base, counts.factors, drawing), affine(counts, base.o, drawing)]
     if labels is not None:
-        found.append(labelled(counts, labels))
+        found.append(labelled(counts, labels, drawing))
     return [*found, pairwise(counts, r, o)]

@@ -17,6 +17,20 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
+class Panel:
+    """Points with their errors beside straight lines: what a chart of a finding shows."""
+
+    title: str
+    x: str
+    y: str
+    """What the axes are."""
+    points: Sequence[Mapping[str, float]]
+    """x, y, their standard errors x_se and y_se, and impressions."""
+    lines: Mapping[str, tuple[float, float]]
+    """Intercept and slope, by what the line is."""
+
+
+@dataclass(frozen=True)
 class Finding:
     """One assumption. "holds" means: these clicks do not contradict it. "untestable": no clicks of this shape could;
     `next` then says what data would."""
@@ -30,6 +44,10 @@ class Finding:
     next: str
     evidence: Sequence[Mapping[str, Any]] = ()
     """The parts the verdict rests on (factors, pairs of factors, groups), worst first: rows of a chart."""
+    factors: Sequence[Mapping[str, Any]] = ()
+    """The same by factor, where `evidence` is by pair."""
+    panels: Sequence[Panel] = ()
+    """The clicks behind the worst of them."""
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of `assumptions` in JSON."""
@@ -41,6 +59,7 @@ class Finding:
             "sentence": self.sentence,
             "next": self.next,
             "evidence": [dict(row) for row in self.evidence],
+            "factors": [dict(row) for row in self.factors],
         }
 
     def __repr__(self) -> str:

@@ -7,18 +7,29 @@ Only α, β and u together mean something: p and the weighted sum of squares do 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from elute.estimate.problem import Cells, Codes, Floats
 from elute.kernels.jit import jit
 
+_ANGLES = 16
 _REWEIGHTED = 2
 _MOST_STEPS = 5_000
 _CLOSE = 1e-9
 """Of the sum of squares: a share of it below which a round's gain ends the alternation."""
+
+
+class Line(NamedTuple):
+    """One factor's click rates on another's: y = intercept + slope·x, and the intercept's standard error."""
+
+    intercept: float
+    slope: float
+    se: float
 
 
 class Lines(NamedTuple):
@@ -43,6 +54,33 @@ def fit_lines(cells: Cells, alpha: Floats, beta: Floats, u: Floats) -> Lines:
         weight = weights(cells, found.probability(cells))
         _alternate(cells.offsets, cells.factor, rate, weight, *found)
     return found
+
+
+def best_line(x: Floats, y: Floats, x_variance: Floats, y_variance: Floats) -> Line:
+    """The line of least squares through points with errors in both coordinates, of known variance: the intercept
+    follows from the slope, and the slope's angle is searched (York et al. 2004, whose standard error this is)."""
+
+    def weight(slope: float) -> Floats:
+        return np.asarray(1 / (y_variance + slope**2 * x_variance))
+
+    def intercept(slope: float) -> float:
+        return float(np.average(y - slope * x, weights=weight(slope)))
+
+    def squares(angle: float) -> float:
+        slope = math.tan(angle)
+        return float((weight(slope) * (y - slope * x - intercept(slope)) ** 2).sum())
+
+    scale = float(np.std(y) / max(float(np.std(x)), 1e-300))
+    angles = np.arctan(scale * np.tan(np.linspace(-0.5 * math.pi, 0.5 * math.pi, _ANGLES + 2)[1:-1]))
+    least = int(np.argmin([squares(angle) for angle in angles]))
+    edges = np.concatenate(([-0.5 * math.pi], angles, [0.5 * math.pi]))
+    near = float(edges[least]), float(edges[least + 2])
+    slope = math.tan(minimize_scalar(squares, bounds=near, method="bounded", options={"xatol": 1e-8}).x)
+    w, a = weight(slope), intercept(slope)
+    place = x + w * slope * x_variance * (y - a - slope * x)
+    mean = float(np.average(place, weights=w))
+    spread = float((w * (place - mean) ** 2).sum())
+    return Line(a, slope, math.sqrt(1 / w.sum() + mean**2 / max(spread, 1e-300)))
 
 
 def weights(cells: Cells, p: Floats) -> Floats:

@@ -92,10 +92,14 @@ class Null:
     def freedom(self) -> int:
         """Cells less free parameters: how far r·o is overidentified. 0 on a graph without cycles."""
         used = np.unique(self.cells.factor)
+        return len(self.cells.factor) - len(self.items) - len(used) + len(np.unique(self.component[used]))
+
+    @cached_property
+    def component(self) -> Codes:
+        """By factor: the least factor that items link it to."""
         parent = singletons(len(self.o))
         link_cells(parent, self.cells.offsets, self.cells.factor, np.arange(len(self.o), dtype=np.int32))
-        parts = len(np.unique(roots(parent)[used]))
-        return len(self.cells.factor) - len(self.items) - len(used) + parts
+        return roots(parent)
 
     @cached_property
     def inverse(self) -> Floats:
@@ -109,6 +113,22 @@ class Null:
             return float(score @ self.inverse @ score)
         scale = diagonal(*self.cells[:2], self.w, len(self.o))
         return solve(*self.cells[:2], self.w, None, score, scale, 1e-6, 5_000).energy
+
+    def among(self, factors: NDArray[np.integer]) -> Null:
+        """The same hypothesis on the cells under some factors, which are numbered anew in the order given."""
+        place = np.full(len(self.o), -1, np.int32)
+        place[factors] = np.arange(len(factors), dtype=np.int32)
+        keep = place[self.cells.factor] >= 0
+        clicks, cells = (np.bincount(self.item[keep], w, len(self.items)) for w in (self.cells.clicks[keep], None))
+        telling = (clicks > 0) & (cells > 1)
+        kept = take(self.cells, keep & telling[self.item])
+        return Null(kept._replace(factor=place[kept.factor]), self.items[telling], self.o[factors])
+
+    def most_clicked(self, most: int) -> Codes:
+        """The factors in use, by code; of more than `most` those with the most clicks."""
+        clicks = np.bincount(self.cells.factor, self.cells.clicks, len(self.o))
+        used = np.unique(self.cells.factor)
+        return np.sort(used[np.argsort(-clicks[used], kind="stable")[:most]])
 
     def draws(self, drawing: Drawing, stage: str) -> Iterator[Cells]:
         """Cells with clicks drawn under the null, given every item's total."""
@@ -129,7 +149,7 @@ def null(counts: Counts) -> Null:
     keep = (counts.impressions >= np.maximum(FILLED * rate[counts.factor], 1)) & (rate[counts.factor] > 0)
     o = np.zeros(n)
     if (keep := _telling(counts, item, keep)).any():
-        o = PBM().fit(with_cells(counts, take(counts, keep))).propensity_
+        o = PBM().fit(with_cells(counts.factors, take(counts, keep))).propensity_
         keep = _telling(counts, item, keep & np.isfinite(o)[counts.factor] & (o > 0)[counts.factor])
     return Null(take(counts, keep), np.unique(item[keep]), np.where(np.isfinite(o), o, 0.0))
 
@@ -141,10 +161,10 @@ def _telling(counts: Counts, item: NDArray[np.int64], keep: NDArray[np.bool_]) -
     return np.asarray(keep & ((clicks > 0) & (cells > 1))[item])
 
 
-def with_cells(counts: Counts, cells: Cells) -> Counts:
-    """Counts of other cells under the same factors; their items have no names."""
+def with_cells(factors: pa.Table, cells: Cells) -> Counts:
+    """Cells under these factors as counts; their items have no names."""
     items = pa.table({"item": np.arange(len(cells.offsets) - 1)})
-    return Counts(*cells, counts.factors, None, 0.0, lambda: items)
+    return Counts(*cells, factors, None, 0.0, lambda: items)
 
 
 def take(cells: Cells | Counts, keep: NDArray[np.bool_]) -> Cells:
