@@ -1,11 +1,13 @@
-"""Session click models from a Parquet file to fitted parameters, each in a process of its own.
+"""Session click models from a Parquet file to fitted parameters against CLAX, each in a process of its own.
 
     python -m benchmarks.clicks                       1 million sessions of ten documents
     BENCH_SESSIONS=100000 python -m benchmarks.clicks
 
 Clicks are those of a position-based, a browsing and a dynamic Bayesian user; every model is fitted to the clicks of
-its own user. Compiling is part of what is measured, importing is not. Perplexity is that of sessions held out,
-conditional on earlier clicks, and of the user's own parameters beside it.
+its own user: exactly (on counts or by EM), by Adam until held-out likelihood no longer rises, and by CLAX, which also
+stops so, through its own loader and from arrays read at once. Batches, learning rate and what training is stopped by
+are the same. Compiling is part of what is measured, importing is not. Perplexity is `elute.audit.clicks`', on sessions
+that nobody saw, of what each predicts for them; the last row of a model is its user's own parameters.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks import logs, measure
-from elute.audit.clicks import conditional_perplexity
+from benchmarks.peers import clax
+from elute.audit.clicks import conditional_perplexity, perplexity
 from elute.simulate.shown import Shown
 from elute.simulate.users import build_user
 
@@ -29,8 +32,7 @@ RANKS, QUERIES_PER, HELD_OUT = 10, 100, 50_000
 USERS = {"pbm": {"propensities": 1 / np.arange(1, RANKS + 1)}, "ubm": {}, "dbn": {}}
 """By model. `QUERIES_PER`: sessions a query has, on average."""
 
-EPOCHS = 5
-NAMES = [f"{name}, exact" for name in USERS] + [f"{name}, {EPOCHS} epochs of Adam" for name in USERS]
+WAYS = ("exact", "Adam")
 
 
 def relevance_of(sessions: int) -> np.ndarray:
@@ -38,10 +40,9 @@ def relevance_of(sessions: int) -> np.ndarray:
     return np.random.default_rng(0).beta(1.0, 4.0, max(sessions // QUERIES_PER, 1) * RANKS)
 
 
-def draw(name: str, sessions: int, seed: int) -> tuple[np.ndarray, np.ndarray, Shown]:
+def draw(name: str, relevance: np.ndarray, sessions: int, seed: int) -> tuple[np.ndarray, np.ndarray, Shown]:
     """Documents, clicks and what was shown: a query's ten documents in an order that leans to the relevant."""
     rng = np.random.default_rng(seed)
-    relevance = relevance_of(int(os.environ.get("BENCH_SESSIONS", "1000000")))
     query = rng.integers(0, len(relevance) // RANKS, sessions)
     doc = query[:, None] * RANKS + np.arange(RANKS)
     order = np.argsort(-(relevance[doc] + 0.3 * rng.normal(size=doc.shape)), axis=1)
@@ -50,64 +51,102 @@ def draw(name: str, sessions: int, seed: int) -> tuple[np.ndarray, np.ndarray, S
     return doc, build_user(name, **USERS[name]).clicks(shown, rng), shown
 
 
-def session_file(name: str, sessions: int) -> Path:
-    """Lists of ids and clicks, made once."""
-    path = logs.FOLDER / f"sessions-{name}-{sessions}.parquet"
-    if not path.exists():
-        logs.FOLDER.mkdir(exist_ok=True)
-        doc, clicks, _ = draw(name, sessions, 1)
-        offsets = pa.array(np.arange(sessions + 1, dtype=np.int32) * RANKS)
-        lists = [pa.ListArray.from_arrays(offsets, pa.array(values.ravel())) for values in (doc, clicks)]
-        pq.write_table(pa.table(lists, ["query_doc_ids", "clicks"]), path)
-    return path
+def session_files(name: str, sessions: int) -> Path:
+    """Lists of ids and clicks, made once: part 0 to train on, 1 to stop by, 2 to predict."""
+    folder = logs.FOLDER / f"sessions-{name}-{sessions}"
+    if not (folder / "part-2.parquet").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for part, size in enumerate((sessions, HELD_OUT, HELD_OUT)):
+            doc, clicks, _ = draw(name, relevance_of(sessions), size, part + 1)
+            offsets = pa.array(np.arange(size + 1, dtype=np.int32) * RANKS)
+            lists = [pa.ListArray.from_arrays(offsets, pa.array(values.ravel())) for values in (doc, clicks)]
+            table = pa.table([doc[:, 0] // RANKS, *lists], ["query_id", "query_doc_ids", "clicks"])
+            pq.write_table(table, folder / f"part-{part}.parquet")
+    return folder
 
 
 def prepare(name: str, path: str) -> measure.Work:
-    from elute.clicks import Sessions, Training, model_of
+    from elute.clicks import Training, model_of
     from elute.io.sessions import LISTS, read_sessions
 
-    model_name = name.split(",")[0]
-    training = Training(epochs=EPOCHS) if "Adam" in name else None
-
-    def work() -> Any:
-        sessions, vocabulary = read_sessions(session_file(model_name, int(path)), LISTS)
-        model = model_of(model_name)(vocabulary.n_documents, RANKS).fit(sessions, training=training)
-        model.relevance()
-        return model, vocabulary
+    folder = Path(path)
+    model_name, way = name.split(", ")
 
     def judged() -> Any:
-        started = time.perf_counter()
-        model, vocabulary = work()
-        seconds = time.perf_counter() - started
-        doc, clicks, shown = draw(model_name, HELD_OUT, 2)
-        number = np.full(len(relevance_of(int(path))), vocabulary.n_documents - 1, np.int32)
-        number[vocabulary.documents.to_numpy()] = np.arange(len(vocabulary.documents))
-        held_out = Sessions.of(number[doc], clicks)
+        began, used, marks = time.perf_counter(), time.process_time(), []
+        sessions, vocabulary = read_sessions(folder / "part-0.parquet", LISTS)
+        model = model_of(model_name)(vocabulary.n_documents, RANKS)
+        if way == "exact":
+            model.fit(sessions)
+        else:
+            held_out, _ = read_sessions(folder / "part-1.parquet", LISTS, vocabulary)
+            marks.append(time.perf_counter())
+            model.fit(sessions, held_out, training=Training(), progress=lambda *_: marks.append(time.perf_counter()))
+        model.relevance()
+        seconds, cpu = time.perf_counter() - began, time.process_time() - used
+        test, _ = read_sessions(folder / "part-2.parquet", LISTS, vocabulary)
         return {
             "seconds": seconds,
-            "perplexity": conditional_perplexity(model.predict_conditional_clicks(held_out), clicks).mean,
-            "log_likelihood": float(model.log_likelihood(held_out).mean()),
-            "truth": float(build_user(model_name, **USERS[model_name]).log_probability(shown, clicks).mean()),
+            "cpu": cpu,
+            "epochs": np.diff(marks).tolist(),
+            "conditional": conditional_perplexity(model.predict_conditional_clicks(test), test.click).mean,
+            "marginal": perplexity(model.predict_clicks(test), test.click).mean,
         }
 
     return judged
 
 
+def peer(model: str, folder: Path, sessions: int, how: str) -> dict[str, Any] | str:
+    """CLAX, judged as the others are."""
+    found = clax(model, folder, (sessions, HELD_OUT, HELD_OUT, len(relevance_of(sessions))), how)
+    if isinstance(found, str):
+        return found
+    predicted, (_, clicks, _) = np.load(folder / f"clax-{model}.npz"), draw(model, relevance_of(sessions), HELD_OUT, 3)
+    return found | {
+        "conditional": conditional_perplexity(predicted["conditional"], clicks).mean,
+        "marginal": perplexity(predicted["marginal"], clicks).mean,
+    }
+
+
+def truth(model: str, sessions: int) -> dict[str, float]:
+    """Perplexity of the user's own probabilities."""
+    _, clicks, shown = draw(model, relevance_of(sessions), HELD_OUT, 3)
+    user = build_user(model, **USERS[model])
+    return {"marginal": perplexity(user.probabilities(shown), clicks).mean}
+
+
+def row(model: str, who: str, result: dict[str, Any] | str) -> str:
+    if isinstance(result, str):
+        return f"| {model} | {who} | {result} | | | | | | |"
+    epochs = result.get("epochs", [])
+    cells = [
+        f"{epochs[0]:.1f}" if epochs else "–",
+        f"{np.median(epochs[1:]):.2f} ({len(epochs)})" if len(epochs) > 1 else "–",
+        *(f"{result[key]:.1f}" if key in result else "–" for key in ("seconds", "cpu")),
+        *(f"{result[key]:.4f}" if key in result else "–" for key in ("conditional", "marginal")),
+        f"{result['gib']:.1f}" if "gib" in result else "–",
+    ]
+    return f"| {model} | {who} | " + " | ".join(cells) + " |"
+
+
 def main() -> None:
     sessions = int(os.environ.get("BENCH_SESSIONS", "1000000"))
     repeats = int(os.environ.get("BENCH_REPEATS", "1"))
-    for name in USERS:
-        print(f"measuring on {session_file(name, sessions)}", file=sys.stderr)
-    found = measure.compare("benchmarks.clicks", NAMES, str(sessions), repeats)
-    print(f"\n{sessions:,} sessions of {RANKS}\n")
-    print("| model | seconds, file to fit | held-out perplexity | held-out log-likelihood | of the truth | peak GiB |")
-    print("|---|---|---|---|---|---|")
-    for name in NAMES:
-        result = found[name]["result"]
-        print(
-            f"| {name} | {result['seconds']:.2f} | {result['perplexity']:.4f} | {result['log_likelihood']:.4f} | "
-            f"{result['truth']:.4f} | {found[name]['gib']:.2f} |"
-        )
+    print(f"\n{sessions:,} sessions of {RANKS}, from the file\n")
+    print(
+        "| model | by | first epoch, s | later epochs, s (number) | to the end, s | CPU s "
+        "| perplexity given clicks above | perplexity | peak GiB |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for model in USERS:
+        folder = session_files(model, sessions)
+        names = [f"{model}, {way}" for way in WAYS]
+        found = measure.compare("benchmarks.clicks", names, str(folder), repeats)
+        for name in names:
+            print(row(model, f"elute, {name.split(', ')[1]}", found[name]["result"] | {"gib": found[name]["gib"]}))
+        for how in ("arrays", "loader"):
+            print(row(model, f"CLAX, {how}", peer(model, folder, sessions, how)), flush=True)
+        print(row(model, "truth", truth(model, sessions)), flush=True)
 
 
 if __name__ == "__main__":

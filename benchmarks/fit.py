@@ -3,9 +3,9 @@
     python -m benchmarks.fit                   # BENCH_SESSIONS=1000000 by default
     python -m benchmarks.fit --cells 50000000  # the fit alone, on counts of this many cells
 
-CLAX (`pip install clax-models jax==0.7.2`) needs an environment of its own: one is made in .benchmarks/peers, or the
-comparison is left out with the reason. PyClick is not on PyPI; what stands for it is EM in plain Python over sessions,
-which is how it works, on 10,000 sessions and extrapolated linearly.
+CLAX runs in an environment of its own (see `benchmarks.peers`), or is left out with the reason. PyClick is not on PyPI;
+what stands for it is EM in plain Python over sessions, which is how it works, on 10,000 sessions and extrapolated
+linearly.
 
 Goals: at least 20 × faster than CLAX at equal or better held-out perplexity; 50 million cells under 60 s and 6 GiB.
 """
@@ -13,9 +13,7 @@ Goals: at least 20 × faster than CLAX at equal or better held-out perplexity; 5
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import time
 from functools import partial
@@ -26,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.measure import Work, compare, main
+from benchmarks.peers import clax
 from elute.audit.clicks import perplexity
 from elute.counts import Counts
 from elute.estimate.dla import DLA
@@ -40,7 +39,6 @@ from elute.simulate.users.position import PositionBased
 from elute.simulate.world import WIDTH, World, pages, streams
 
 ROOT = Path(__file__).parent.parent
-PEERS = ROOT / ".benchmarks" / "peers"
 QUERIES = 10_000
 HELD_OUT = 100_000
 PLAIN_SESSIONS, PLAIN_STEPS = 10_000, 10
@@ -146,25 +144,12 @@ def plain(folder: Path) -> dict[str, float]:
     return {"seconds": time.perf_counter() - began}
 
 
-def clax(folder: Path, sessions: int) -> dict[str, float] | str:
-    """CLAX's own loader and trainer in its own environment, or why not."""
-    python = PEERS / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-        wanted = ["clax-models", "jax==0.7.2", "pyarrow", "pandas"]
-        done = subprocess.run(
-            [python, "-m", "pip", "install", "-q", *wanted], check=False, capture_output=True, text=True
-        )
-        if done.returncode:
-            return f"cannot be installed: {done.stderr.strip().splitlines()[-1][:200]}"
-    script = ROOT / "benchmarks" / "clax_pbm.py"
-    sizes = [str(size) for size in (sessions, HELD_OUT, QUERIES * WIDTH)]
-    command = [str(python), str(script), str(folder / "sessions"), *sizes]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        return f"failed: {done.stderr.strip().splitlines()[-1][:200]}"
-    found = json.loads(done.stdout.splitlines()[-1])
-    values = np.load(folder / "sessions" / "clax.npz")
+def peer_of(folder: Path, sessions: int) -> dict[str, float] | str:
+    """CLAX's own loader and trainer, or why not."""
+    found = clax("pbm", folder / "sessions", (sessions, HELD_OUT, HELD_OUT, QUERIES * WIDTH))
+    if isinstance(found, str):
+        return found
+    values = np.load(folder / "sessions" / "clax-pbm.npz")
     return {"seconds": found["seconds"], **quality(folder, values["relevance"], values["propensity"])}
 
 
@@ -207,7 +192,7 @@ def run() -> None:
     found = compare("benchmarks.fit", [*MODELS, "plain"], str(folder), 2)
     print(f"{sessions:,} sessions × {WIDTH}, {QUERIES * WIDTH:,} items; from the Parquet file to the fit\n")
     print("| | seconds | of CLAX | perplexity | correlation with truth | |\n|---|---|---|---|---|---|")
-    peer = clax(folder, sessions)
+    peer = peer_of(folder, sessions)
     for name in MODELS:
         got = found[name]["result"]
         share = f"1/{peer['seconds'] / got['seconds']:.0f}" if isinstance(peer, dict) else "–"

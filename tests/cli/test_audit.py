@@ -20,6 +20,7 @@ from conftest import Outcome
 from elute.audit.cmip.metric import Name
 from elute.cli import main
 from elute.cli.audit import ESTIMATORS
+from reference import plain_metrics as plain
 
 LETOR = Path(__file__).parents[2] / "docs" / "data" / "letor.txt"
 KEY = ["query_id", "doc_id"]
@@ -104,6 +105,19 @@ def test_ndcg_is_that_of_scikit_learn(world: Path, report: dict[str, Any], numbe
     assert model["ndcg"] == pytest.approx(np.mean(values), rel=1e-10)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_err_and_mrr_are_the_plain_ones(world: Path, report: dict[str, Any], number: int) -> None:
+    model = report["models"][number]
+    rows = pd.read_parquet(world / "world.truth.parquet").merge(
+        pd.read_parquet(world / model["name"] / "relevance.parquet"), on=KEY, suffixes=("_true", "")
+    )
+    lists = [(q.grade.to_list(), q.relevance.to_list()) for _, q in rows.groupby("query_id") if q.grade.max() > 0]
+    satisfied = [plain.err(*one, None, rows.grade.max(), "average") for one in lists]
+    assert model["err"] == pytest.approx(np.mean(satisfied), rel=1e-10)
+    assert model["mrr"] == pytest.approx(np.mean([plain.mrr(*one, None, 1, "average") for one in lists]), rel=1e-10)
+    assert 0 < model["err"] < model["mrr"] <= 1
+
+
 def test_queries_without_a_relevant_item_do_not_count(world: Path, tmp_path: Path) -> None:
     truth = pd.read_parquet(world / "world.truth.parquet")
     truth = truth[truth.kind == "item"][[*KEY, "grade"]]
@@ -113,7 +127,8 @@ def test_queries_without_a_relevant_item_do_not_count(world: Path, tmp_path: Pat
         labels.to_parquet(tmp_path / f"{name}.parquet")
         given = ("--labels", tmp_path / f"{name}.parquet")
         found.append(run_elute("audit", world / "pbm", "--log", world / "later.parquet", *given, "--json").json)
-    assert found[0]["models"][0]["ndcg"] == pytest.approx(found[1]["models"][0]["ndcg"], rel=1e-12)
+    for figure in ("ndcg", "err", "mrr"):
+        assert found[0]["models"][0][figure] == pytest.approx(found[1]["models"][0][figure], rel=1e-12)
     assert found[0]["judged_items"] > found[1]["judged_items"]
 
 
@@ -147,6 +162,7 @@ def test_the_references_are_the_click_rate_and_the_policy(world: Path, report: d
     bits = pd.Series(-np.log2(np.where(rows.click == 1, p, 1 - p))).groupby(rows.position).mean()
     assert report["reference"]["perplexity_by_rank"] == pytest.approx(np.exp2(bits).mean(), rel=1e-12)
     assert 0.95 < report["reference"]["policy_ndcg"] < 1
+    assert 0 < report["reference"]["policy_err"] < report["reference"]["policy_mrr"] <= 1
 
 
 def test_cmip_is_that_of_the_library_on_the_rows_joined_by_hand(world: Path, report: dict[str, Any]) -> None:

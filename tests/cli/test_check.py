@@ -99,22 +99,6 @@ def test_values_that_json_has_no_type_for(tmp_path: Path) -> None:
     assert "NaN" not in outcome.out
 
 
-def test_demo_writes_both_logs_and_shows_both_verdicts(tmp_path: Path) -> None:
-    outcome = run_elute("demo", "--out", tmp_path / "here")
-    assert outcome.code == 0
-    assert "✓ Relevance is recoverable" in outcome.out
-    assert "✗ Relevance is not recoverable" in outcome.out
-    assert run_elute("check", tmp_path / "here" / "sound.parquet").code == 0
-    mended = run_elute("check", tmp_path / "here" / "broken.parquet", "--plan", tmp_path / "here" / "merge.json")
-    assert mended.code == 0
-    broken = run_elute("check", tmp_path / "here" / "broken.parquet", "--json", "--session", "session_id")
-    assert broken.code == 3
-    fields = broken.json
-    assert fields["component_sizes"] == [6, 4]
-    assert 0 < fields["rankable_queries"] < fields["queries"]
-    assert fields["warnings"] == []
-
-
 def test_same_input_same_output(path: Path) -> None:
     first, second = (run_elute("check", path, "--explore", "--curve", "--json").out for _ in range(2))
     assert first == second

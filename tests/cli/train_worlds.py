@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
@@ -19,12 +23,27 @@ RELEVANT, MISLEADING = 0, 3
 """The feature that decides grades, and the one that the logging policy ranks by."""
 
 
+@pytest.fixture(autouse=True, scope="module")
+def compiled_with_little_optimisation() -> Iterator[None]:
+    """For a module that imports this: tests compile much and compute little."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 def elute(*arguments: object) -> Outcome:
     """The command line within this process, as JAX is slow to import."""
     done = CliRunner().invoke(main, [str(argument) for argument in arguments])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return Outcome(done.exit_code, done.stdout, done.stderr)
+
+
+def refused(done: Outcome, message: str) -> None:
+    """One line says why, after the lines on progress that a slow machine prints."""
+    lines = [line for line in done.err.splitlines() if not re.fullmatch(r"elute: [^;]*\(\d+%\)|elute: [a-z ]+", line)]
+    assert (done.code, len(lines)) == (1, 1), done.err
+    assert message in lines[0]
 
 
 def documents(seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

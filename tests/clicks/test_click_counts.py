@@ -21,6 +21,7 @@ from reference import plain_users as plain
 
 DOCUMENTS, RANKS = 12, 4
 COUNTED = [name for name in MODELS if name not in ("ncm", "cacm")]
+pytestmark = pytest.mark.usefixtures("quick_compiling")
 USER = {"pbm": "pbm", "ubm": "ubm", "cascade": "cascade", "dcm": "dcm", "dbn": "dbn"}
 
 

@@ -8,9 +8,9 @@ import sys
 import jax
 import numpy as np
 import pytest
-from click_worlds import simulated
+from click_worlds import random_model, simulated, sized
 
-from elute.clicks import MLP, MODELS, NCM, PBM, Linear, Sessions, Training, model_of
+from elute.clicks import BY_GRADIENTS, MLP, MODELS, NCM, PBM, ClickModel, Linear, Sessions, Training, model_of
 from elute.errors import EluteError
 from elute.simulate.shown import Shown
 from elute.simulate.users import build_user
@@ -19,6 +19,8 @@ DOCUMENTS, RANKS = 12, 4
 USER = build_user("dbn")
 SESSIONS, _, _ = simulated(USER, 600, DOCUMENTS, RANKS, 1, 2)
 SHORT = Training(epochs=4, batch=128, learning_rate=0.05)
+
+pytestmark = pytest.mark.usefixtures("quick_compiling")
 
 
 def same(one, other) -> None:
@@ -40,17 +42,28 @@ def test_towers_learn_relevance_from_features(tower) -> None:
 
 def test_what_is_saved_is_what_is_loaded(tmp_path) -> None:
     for name in MODELS:
-        model = model_of(name)(DOCUMENTS, RANKS).fit(
-            SESSIONS, training=Training(epochs=1) if name in ("ncm", "cacm") else None
-        )
+        model = random_model(name, 1)
         model.save(tmp_path / f"{name}.npz")
-        loaded = model_of(name)(DOCUMENTS, RANKS).load(tmp_path / f"{name}.npz")
-        same(model.params_, loaded.params_)
+        same(model.params_, sized(name).load(tmp_path / f"{name}.npz").params_)
     with pytest.raises(EluteError, match="belongs to"):
         PBM(DOCUMENTS, RANKS).load(tmp_path / "ubm.npz")
     (tmp_path / "broken.npz").write_bytes(b"no archive")
     with pytest.raises(EluteError, match="cannot be read"):
         PBM(DOCUMENTS, RANKS).load(tmp_path / "broken.npz")
+
+
+def test_models_by_gradients_are_those_without_an_exact_fit() -> None:
+    assert {name for name in MODELS if model_of(name)._count is ClickModel._count} == set(BY_GRADIENTS)
+
+
+@pytest.mark.parametrize(("name", "limit"), [("ubm", "product._ROUNDS"), ("sdbn", "chain_em._CYCLES")])
+def test_a_fit_says_whether_its_iterations_were_enough(name: str, limit: str, monkeypatch) -> None:
+    steps = []
+    model = model_of(name)(DOCUMENTS, RANKS, prior=None).fit(SESSIONS, progress=lambda *at: steps.append(at[1]))
+    assert model.converged_ and model.iterations_ == max(steps) > 2
+    monkeypatch.setattr(f"elute.clicks.{limit}", 2)
+    model.fit(SESSIONS)
+    assert not model.converged_ and model.iterations_ == 2
 
 
 def refused(match: str, act) -> None:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elute.audit.clicks import conditional_perplexity, perplexity
-from elute.clicks import model_of
-from elute.io.sessions import read_sessions
+import pytest
+
+from elute.reproduce import clicks_yandex
+from elute.reproduce.study import Study
 
 
-def test_models_that_know_more_predict_better(data: Path) -> None:
+def test_models_that_know_more_predict_better(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given the clicks above, UBM and DBN beat PBM, PBM the click rates; without them PBM beats the click rates."""
-    train, vocabulary = read_sessions(data / "yandex" / "train.parquet")
-    test, _ = read_sessions(data / "yandex" / "test.parquet", vocabulary=vocabulary)
-    assert (len(train), len(test)) == (35_064, 21_413)
-    given, alone = {}, {}
-    for name in ("dctr", "rdctr", "pbm", "ubm", "dbn"):
-        model = model_of(name)(vocabulary.n_documents, 10).fit(train)
-        given[name] = conditional_perplexity(model.predict_conditional_clicks(test), test.click, mask=test.mask).mean
-        alone[name] = perplexity(model.predict_clicks(test), test.click, mask=test.mask).mean
+    monkeypatch.setattr(clicks_yandex, "MODELS", ("dctr", "rdctr", "cascade", "pbm", "ubm", "dbn"))
+    result = clicks_yandex.run(Study(data))
+    assert [claim.holds for claim in result.claims] == [True, True, False, True], result.claims
+    found = {(entry.where["model"], entry.where["figure"]): entry.mean for entry in result.compared}
+    assert ("cascade", "given clicks above") not in found  # infinite: a second click is impossible there
+    assert "| cascade | ∞ |" in result.reading[0]
+    given, alone = (
+        {name: p for (name, figure), p in found.items() if figure == f} for f in ("given clicks above", "alone")
+    )
     assert given["ubm"] < given["dbn"] < given["pbm"] < given["rdctr"] < given["dctr"] < 1.45
-    assert alone["pbm"] < alone["rdctr"] < alone["dctr"]
-    assert alone["ubm"] < alone["rdctr"]
+    assert alone["pbm"] < alone["ubm"] < alone["rdctr"] < alone["dctr"]

@@ -12,10 +12,11 @@ from elute.clicks.towers import embedded
 from elute.simulate.shown import Shown
 from elute.simulate.users import browsing_table, build_user
 
-DOCUMENTS, RANKS, PAGES = 40, 10, 300
+DOCUMENTS, RANKS, PAGES = 40, 10, 250
 TABLE = browsing_table(RANKS)
 LAMBDAS = np.linspace(0.9, 0.3, RANKS)
 
+pytestmark = pytest.mark.usefixtures("quick_compiling")
 CASES = {
     "pbm": ({"propensities": 1 / np.arange(1, RANKS + 1)}, {"examination": 1 / np.arange(1, RANKS + 1)}),
     "cascade": ({}, {}),

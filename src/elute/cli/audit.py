@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elute.cli.options import Invocation, reads_log
+from elute.cli.options import FILES, Invocation, reads_log
 from elute.progress import Progress
 
 if TYPE_CHECKING:
@@ -18,10 +18,9 @@ ESTIMATORS = ("knn", "ksg", "copula", "dv")
 
 _EPILOG = """\b
 Examples:
-  elute audit --fit fits/pbm --log log.parquet
-  elute audit --fit fits/pbm --fit fits/naive --log log.parquet --labels labels.parquet
-  elute audit --fit fits/* --log log.parquet --labels labels.csv --policy-scores scores.csv --json
-  elute audit --assumptions --log log.parquet --groups device
+  elute audit --fit demo/fits/pbm --log demo/broken.parquet
+  elute audit --fit demo/fits/* --log demo/broken.parquet --labels demo/truth.csv --policy-scores demo/truth.csv
+  elute audit --assumptions --log demo/sound.parquet --groups query_id --charts evidence
 
 \b
 Exit code: 0 done, whatever the verdict; 1 something cannot be used, 2 wrong usage.
@@ -31,7 +30,9 @@ Exit code: 0 done, whatever the verdict; 1 something cannot be used, 2 wrong usa
 def _log_option(command: Callable[..., None]) -> Callable[..., None]:
     """The options of every verb that reads a log, with the log itself as an option: the argument is the fits."""
     wrapped: Any = reads_log(command)
-    log = click.Option(["--log", "sources"], metavar="LOG", multiple=True, required=True, help="Clicks to predict.")
+    log = click.Option(
+        ["--log", "sources"], metavar="LOG", multiple=True, required=True, type=FILES, help="Clicks to predict."
+    )
     wrapped.__click_params__ = [log if param.name == "sources" else param for param in wrapped.__click_params__]
     given: Callable[..., None] = wrapped
     return given
@@ -47,9 +48,14 @@ def _log_option(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Path(dir_okay=False),
     help="What the logging policy ranked by: query_id, doc_id, score.  [default: the log's mean 'score']",
 )
-@click.option("--shifted-log", metavar="LOG", multiple=True, help="Clicks under another policy, to predict too.")
+@click.option(
+    "--shifted-log", metavar="LOG", multiple=True, type=FILES, help="Clicks under another policy, to predict too."
+)
 @click.option("--assumptions", is_flag=True, help="Test the click model itself on the log; needs no fit.")
 @click.option("--groups", metavar="COL", help="With --assumptions: by what position effects might differ.")
+@click.option(
+    "--charts", metavar="DIR", type=click.Path(file_okay=False), help="With --assumptions: its evidence drawn."
+)
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="knn", show_default=True, help="Of CMIP.")
 @click.option("--seed", default=0, show_default=True, help="Of CMIP's permutations.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
@@ -64,6 +70,7 @@ def audit(
     shifted_log: tuple[str, ...],
     assumptions: bool,
     groups: str | None,
+    charts: str | None,
     estimator: Any,
     seed: int,
     as_json: bool,
@@ -89,18 +96,21 @@ def audit(
     named = (*fits, *folders)
     if not named and not assumptions:
         raise click.UsageError("Missing option '--fit': the folder of a fit; or --assumptions.")
-    if groups is not None and not assumptions:
-        raise click.UsageError("--groups goes with --assumptions.")
+    for option, given in (("--groups", groups), ("--charts", charts)):
+        if given is not None and not assumptions:
+            raise click.UsageError(f"{option} goes with --assumptions.")
     if log.roles.click is None:
         raise EluteError(f"{log.engine.label} has no clicks to predict")
     fields: dict[str, Any] = {}
     if assumptions:
         from elute.cli import assumptions as tests
 
-        findings = tests.tested(log, groups, seed, progress)
-        fields["assumptions"] = [finding.to_dict() for finding in findings]
+        findings = tests.tested(log, groups, labels, seed, progress)
+        fields |= tests.fields(findings)
         if not as_json:
             tests.show(Console(), findings)
+        for path in [] if charts is None else tests.draw(charts, findings):
+            click.echo(f"Written to {path}", err=True)
         if not named:
             if as_json:
                 click.echo(json.dumps(fields, ensure_ascii=False, allow_nan=False))

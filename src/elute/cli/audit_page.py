@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from elute.audit.report import Audit, ModelAudit
+from elute.audit.report import Audit, ModelAudit, Ranked
 from elute.cli.text import count, plain
 
 _MARKS = {"pass": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
@@ -19,6 +19,8 @@ def show(console: Console, audit: Audit) -> None:
     text.append(plain(audit.selection.sentence, 200), style="not bold")
     console.print(Padding(text, (1, 2)))
     console.print(Padding(_figures(audit), (0, 2, 1, 2)))
+    if any(model.ranked is not None for model in audit.models):
+        console.print(Padding(_rankings(audit), (0, 2, 1, 2)))
     shared = set.intersection(*(set(model.notes) for model in audit.models))
     for model in audit.models:
         console.print(Padding(_sentence(model, [note for note in model.notes if note not in shared]), (0, 2)))
@@ -29,12 +31,9 @@ def show(console: Console, audit: Audit) -> None:
 
 
 def _figures(audit: Audit) -> Table:
-    """A row a model, and last what to compare with."""
+    """A row a model, and below what to compare with."""
     shifted = any(model.shifted is not None for model in audit.models)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    heads = ["fit", "model", "perplexity", *(["shifted log"] if shifted else []), "nDCG", "CMIP [95%]", "p", ""]
-    for head in heads:
-        table.add_column(head, justify="left" if head in ("fit", "model", "") else "right", no_wrap=head != "fit")
+    table = _table(["fit", "model", "perplexity", *(["shifted log"] if shifted else []), "CMIP [95%]", "p", ""])
     for model in audit.models:
         cmip = model.evidence.cmip
         interval = "–" if cmip is None else f"{cmip.estimate:.3f} [{cmip.low:.3f}, {cmip.high:.3f}]"
@@ -44,19 +43,30 @@ def _figures(audit: Audit) -> Table:
             model.model,
             _figure(model.perplexity.mean, 4),
             *([_figure(None if model.shifted is None else model.shifted.mean, 4)] if shifted else []),
-            _figure(model.evidence.ndcg, 3),
             interval,
             "–" if cmip is None else f"{cmip.p_value:.2g}",
             Text(f"{mark} {model.verdict.word}", style=style),
         )
-    blank = [""] * (4 if shifted else 3)
-    table.add_row(Text("by position", style="dim"), "", _figure(audit.by_rank, 4), *blank, "", "")
-    if audit.policy_ndcg is not None:
-        dashes = [""] * (2 if shifted else 1)
-        table.add_row(Text("logging policy", style="dim"), "", *dashes, _figure(audit.policy_ndcg, 3), "", "", "")
+    table.caption = f"Perplexity of the click rate by position: {_figure(audit.by_rank, 4)}"
     if audit.judged:
-        table.caption = f"nDCG and CMIP on {count(audit.judged)} judged items; CMIP in nats, 0 is debiased"
-        table.caption_justify = "left"
+        table.caption += f"\nCMIP on {count(audit.judged)} judged items, in nats; 0 is debiased"
+    return table
+
+
+def _rankings(audit: Audit) -> Table:
+    """How each model's relevance ranks the judged items of a query, and last how the logging policy did."""
+    table = _table(["fit", "nDCG", "ERR", "MRR"])
+    for model in audit.models:
+        table.add_row(Text(plain(model.name)), *_ranking(model.ranked))
+    if audit.policy is not None:
+        table.add_row(Text("logging policy", style="dim"), *_ranking(audit.policy))
+    return table
+
+
+def _table(heads: list[str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", caption_justify="left")
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("fit", "model", "") else "right", no_wrap=head != "fit")
     return table
 
 
@@ -66,6 +76,10 @@ def _sentence(model: ModelAudit, notes: list[str]) -> Text:
     for note in notes:
         text.append(f"\n- {plain(note, 240)}", style="dim")
     return text
+
+
+def _ranking(ranked: Ranked | None) -> list[str]:
+    return ["–"] * len(Ranked._fields) if ranked is None else [_figure(value, 3) for value in ranked]
 
 
 def _figure(value: float | None, digits: int) -> str:

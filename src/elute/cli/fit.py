@@ -27,7 +27,7 @@ SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn"
 _EPILOG = """\b
 Examples:
   elute fit demo/sound.parquet --model pbm --out fit
-  elute fit demo/broken.parquet --plan merge.json --out fit
+  elute fit demo/broken.parquet --plan demo/merge.json --out fit
   elute fit demo/sound.parquet --bootstrap 200 --cluster query_id --out fit
   elute fit demo/sound.parquet --model ipw --propensities fit --clip 0.05 --out weighted
   elute fit demo/sound.parquet --model dbn --session session_id --out browsed

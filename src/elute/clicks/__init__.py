@@ -76,6 +76,9 @@ __all__ = [
 MODELS = ("dctr", "rdctr", "pbm", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn", "ncm", "cacm")
 """The names of all models, from the plainest."""
 
+BY_GRADIENTS = ("ncm", "cacm")
+"""Those without a fit on counts or by EM: their iterations are epochs."""
+
 
 def model_of(name: str) -> type[ClickModel[Any]]:
     """The class of a model by its name."""
@@ -94,4 +97,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "MODELS", "model_of"])
+    return sorted([*__all__, "BY_GRADIENTS", "MODELS", "model_of"])

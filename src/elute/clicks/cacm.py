@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from numpy.typing import ArrayLike
 
 from elute.clicks.logspace import log_sigmoid
-from elute.clicks.model import ClickModel, Floats
+from elute.clicks.model import Floats
 from elute.clicks.page import Pages
 from elute.clicks.recurrent import CLICK_SIZE, STATE_SIZE, Recurrent, gru, gru_inputs, gru_step
+from elute.clicks.recurrent_model import RecurrentModel
 from elute.clicks.scores import scores
 from elute.clicks.structure import State
 from elute.clicks.towers import Embedding, Params, Tower, apply_layer, layer
@@ -59,7 +60,7 @@ class Examiner(Recurrent):
         return seen, jnp.where(clicked, 2, 1)
 
 
-class CACM(ClickModel[Examiner]):
+class CACM(RecurrentModel[Examiner]):
     """Trained by gradients. `samples`: patterns a marginal probability is made of (see `Recurrent`)."""
 
     def __init__(

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
 from elute.clicks.chain import Chain, Chances, Links
 from elute.clicks.logspace import LOG_NEVER, log_not_sigmoid, log_sigmoid
-from elute.clicks.model import ClickModel, Floats
 from elute.clicks.page import Pages
-from elute.clicks.prior import Prior, pseudo_counts, rate, settle, typical
-from elute.clicks.scores import scores
+from elute.clicks.prior import pseudo_counts, rate, typical
 from elute.clicks.sessions import Sessions, Source, parts
-from elute.clicks.towers import Embedding, Params, Tower, embedded
+from elute.clicks.tower_model import TowerModel
+from elute.clicks.towers import Params, Tower, embedded
 from elute.progress import Progress
 
 
@@ -45,39 +43,24 @@ class UntilClick(Chain):
         return Chances(click, jnp.zeros_like(click), jnp.ones(()))
 
 
-class Cascade(ClickModel[UntilClick]):
+class Cascade(TowerModel[UntilClick]):
     """Fitted in closed form: clicks over readings, down to the first click.
 
     A second click is impossible under this model (`log_likelihood` is -inf), so a session is used down to its first.
     """
 
-    def __init__(
-        self,
-        documents: int,
-        ranks: int,
-        *,
-        tower: Tower | None = None,
-        features: ArrayLike | None = None,
-        prior: Prior = "fitted",
-    ) -> None:
-        super().__init__(UntilClick(documents, tower or Embedding()), documents, ranks, features=features)
-        self.prior = settle(prior)
+    def _shape(self, documents: int, ranks: int, tower: Tower) -> UntilClick:
+        return UntilClick(documents, tower)
 
     def _prepared(self, sessions: Sessions) -> Sessions:
         clicked = sessions.clicked
         first = np.where(clicked.any(axis=1), clicked.argmax(axis=1) + 1, sessions.length)
         return Sessions(sessions.query, sessions.doc, sessions.click, first.astype(np.int32))
 
-    def _count(self, source: Source, progress: Progress) -> Params | None:
-        if self.structure.tower.needs_features:
-            return None
+    def _exact(self, source: Source, progress: Progress) -> Params:
         read, clicks = np.zeros(self.documents), np.zeros(self.documents)
         for part in parts(source):
             read += np.bincount(part.doc[part.mask], minlength=self.documents)
             clicks += np.bincount(part.doc[part.clicked], minlength=self.documents)
         added = pseudo_counts(self.prior, clicks, read)
         return {"attraction": embedded(rate(clicks, read, added), typical(clicks, read, added))}
-
-    def relevance(self) -> Floats:
-        """Attraction."""
-        return scores(self.structure.tower, self._fitted()["attraction"], self._features)

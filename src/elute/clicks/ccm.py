@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
 from elute.clicks.chain import Chain, Chances, Links
 from elute.clicks.chain_em import ChainModel, Rates, Seen, Tallies
@@ -15,8 +14,7 @@ from elute.clicks.expectation import Expected
 from elute.clicks.logspace import log_not_sigmoid, log_sigmoid, logits_of
 from elute.clicks.model import Floats
 from elute.clicks.page import Pages
-from elute.clicks.prior import Prior
-from elute.clicks.towers import Embedding, Params, Tower
+from elute.clicks.towers import Params, Tower
 
 _FIRST = (0.9, 0.6, 0.4)
 
@@ -50,17 +48,8 @@ class ClickChain(Chain):
 class CCM(ChainModel[ClickChain]):
     """Fitted by EM: a clicked document turns out relevant, with R, or not; the user goes on with α₃ or α₂."""
 
-    def __init__(
-        self,
-        documents: int,
-        ranks: int,
-        *,
-        tower: Tower | None = None,
-        features: ArrayLike | None = None,
-        prior: Prior = "fitted",
-    ) -> None:
-        tower = tower or Embedding()
-        super().__init__(ClickChain(documents, tower), documents, ranks, tower=tower, features=features, prior=prior)
+    def _shape(self, documents: int, ranks: int, tower: Tower) -> ClickChain:
+        return ClickChain(documents, tower)
 
     def _begin(self, seen: Seen) -> tuple[Tallies, Rates]:
         return {"attraction": (seen.clicks, seen.above)}, {"continuation": np.array(_FIRST)}

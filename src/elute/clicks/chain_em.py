@@ -10,18 +10,17 @@ from typing import NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
 from elute.clicks.beta import Beta
 from elute.clicks.chain import Chain
 from elute.clicks.expectation import Expected, expectations
 from elute.clicks.logspace import logits_of
-from elute.clicks.model import ClickModel, Floats
+from elute.clicks.model import Floats
 from elute.clicks.page import Pages, pieces
-from elute.clicks.prior import Prior, pseudo_counts, rate, settle, typical
-from elute.clicks.scores import scores
+from elute.clicks.prior import pseudo_counts, rate, typical
 from elute.clicks.sessions import Sessions, Source, parts
-from elute.clicks.towers import Params, Tower, embedded
+from elute.clicks.tower_model import TowerModel
+from elute.clicks.towers import Params, embedded
 from elute.errors import EluteError
 from elute.progress import Progress
 
@@ -83,19 +82,11 @@ Tallies = dict[str, tuple[Floats, Floats]]
 """By tower: how often what it stands for happened, of how many times it could have, by document."""
 
 
-class ChainModel(ClickModel[C]):
+class ChainModel(TowerModel[C]):
     """A chain fitted by EM from the closed form in which the user is taken to have left at the last click.
 
-    `prior`: see `elute.clicks.prior`; of every rate that belongs to a document. A fitted one is fitted to what is
-    expected after a few cycles of maximum likelihood.
+    A fitted prior is fitted to what is expected after a few cycles of maximum likelihood.
     """
-
-    def __init__(
-        self, shape: C, documents: int, ranks: int, *, tower: Tower, features: ArrayLike | None, prior: Prior
-    ) -> None:
-        super().__init__(shape, documents, ranks, features=features)
-        self.tower = tower
-        self.prior = settle(prior)
 
     @abstractmethod
     def _begin(self, seen: Seen) -> tuple[Tallies, Rates]:
@@ -105,9 +96,7 @@ class ChainModel(ClickModel[C]):
     def _maximise(self, rates: Rates, expected: Expected, seen: Seen) -> tuple[Tallies, Rates]:
         """The M-step, likewise; `rates` are those of the E-step."""
 
-    def _count(self, source: Source, progress: Progress) -> Params | None:
-        if self.tower.needs_features:
-            return None
+    def _exact(self, source: Source, progress: Progress) -> Params:
         seen = observe(source, self.documents, self.ranks)
         if not seen.sessions:
             raise EluteError("there are no sessions to fit to")
@@ -124,18 +113,11 @@ class ChainModel(ClickModel[C]):
 
         rates = _rates(tallies, rest, added)
         if fitted:
-            rates = climb(step, rates, _CYCLES_BEFORE, progress)
+            rates, _, _ = climb(step, rates, _CYCLES_BEFORE, progress)
             tallies, _ = self._maximise(rates, self._expect(rates, held, source), seen)
             added = {name: pseudo_counts("fitted", *tally) for name, tally in tallies.items()}
-        return self._params(climb(step, rates, _CYCLES, progress))
-
-    def attraction(self) -> Floats:
-        """P(click | read), by document."""
-        return scores(self.tower, self._fitted()["attraction"], self._features)
-
-    def relevance(self) -> Floats:
-        """Attraction; models that know satisfaction multiply it in."""
-        return self.attraction()
+        rates, self.iterations_, self.converged_ = climb(step, rates, _CYCLES, progress)
+        return self._params(rates)
 
     def _params(self, rates: Rates) -> Params:
         like = self.structure.init(jax.random.key(0), 0)
@@ -176,14 +158,19 @@ def _log_prior(rates: Rates, added: dict[str, Beta]) -> float:
     return value
 
 
-def climb(step: Callable[[Rates], tuple[Rates, float]], rates: Rates, cycles: int, progress: Progress) -> Rates:
-    """Two steps of EM, an extrapolation from them, and on from there where that is no worse."""
+def climb(
+    step: Callable[[Rates], tuple[Rates, float]], rates: Rates, cycles: int, progress: Progress
+) -> tuple[Rates, int, bool]:
+    """Two steps of EM, an extrapolation from them, and on from there where that is no worse.
+
+    And how many cycles were made, and whether the last gained nothing.
+    """
     before = -np.inf
     for cycle in range(1, cycles + 1):
         one, value = step(rates)
         progress("fitting", cycle, 0)
         if value - before < _TOLERANCE:
-            break
+            return rates, cycle, True
         before = value
         two, reached = step(one)
         first = {name: one[name] - rates[name] for name in rates}
@@ -195,7 +182,7 @@ def climb(step: Callable[[Rates], tuple[Rates, float]], rates: Rates, cycles: in
         }
         landed, value_far = step(far)
         rates = landed if value_far >= reached else two
-    return rates
+    return rates, cycles, False
 
 
 def _norm(rates: Rates) -> float:

@@ -7,70 +7,45 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
-from elute.clicks.chain import Chain, Chances, Links
-from elute.clicks.chain_em import ChainModel, Rates, Seen, Tallies
+from elute.clicks.chain import Chances, Links
+from elute.clicks.chain_em import Rates, Seen, Tallies
 from elute.clicks.expectation import Expected
 from elute.clicks.logspace import log_not_sigmoid, log_sigmoid, logits_of
-from elute.clicks.model import Floats
 from elute.clicks.page import Pages
-from elute.clicks.prior import Prior
-from elute.clicks.scores import scores
-from elute.clicks.towers import Embedding, Params, Tower
+from elute.clicks.sdbn import SDBN, Satisfied
+from elute.clicks.towers import Params, Tower
 
 _FIRST_CONTINUATION = 0.9
 
 
 @dataclass(frozen=True)
-class SatisfiedOrTired(Chain):
+class SatisfiedOrTired(Satisfied):
     """Goes on with γ after no click, with γ(1 - S) after a click (Chapelle and Zhang 2009; CMIP paper, 5.1.4)."""
 
-    documents: int
-    tower: Tower
-
     def init(self, key: jax.Array, width: int) -> Params:
-        attraction, satisfaction = jax.random.split(key)
-        return {
-            "attraction": self.tower.init(attraction, self.documents, width, 1),
-            "satisfaction": self.tower.init(satisfaction, self.documents, width, 1),
-            "continuation": jnp.asarray(logits_of(_FIRST_CONTINUATION)),
-        }
+        return super().init(key, width) | {"continuation": jnp.asarray(logits_of(_FIRST_CONTINUATION))}
 
     def links(self, params: Params, features: jax.Array, pages: Pages) -> Links:
-        logit = self.tower.logits(params["attraction"], features, pages.doc)
-        unsatisfied = log_not_sigmoid(self.tower.logits(params["satisfaction"], features, pages.doc))
+        untired = super().links(params, features, pages)
         on, off = log_sigmoid(params["continuation"]), log_not_sigmoid(params["continuation"])
-        after_none = (jnp.broadcast_to(x, logit.shape) for x in (on, off))
-        return Links(log_sigmoid(logit), log_not_sigmoid(logit), on + unsatisfied, *after_none)
+        after_none = (jnp.broadcast_to(x, untired.click.shape) for x in (on, off))
+        return Links(untired.click, untired.skip, on + untired.on_click, *after_none)
 
     def chances(self, params: Params, features: jax.Array, pages: Pages) -> Chances:
-        click, satisfied = (
-            jax.nn.sigmoid(self.tower.logits(params[name], features, pages.doc))
-            for name in ("attraction", "satisfaction")
-        )
+        untired = super().chances(params, features, pages)
         on = jax.nn.sigmoid(params["continuation"])
-        return Chances(click, on * (1.0 - satisfied), on)
+        return Chances(untired.click, on * untired.on_click, on)
 
 
-class DBN(ChainModel[SatisfiedOrTired]):
-    """Fitted by EM. `prior`: of attraction and of satisfaction."""
+class DBN(SDBN):
+    """An SDBN whose user also tires. Fitted by EM. `prior`: of attraction and of satisfaction."""
 
-    def __init__(
-        self,
-        documents: int,
-        ranks: int,
-        *,
-        tower: Tower | None = None,
-        features: ArrayLike | None = None,
-        prior: Prior = "fitted",
-    ) -> None:
-        tower = tower or Embedding()
-        shape = SatisfiedOrTired(documents, tower)
-        super().__init__(shape, documents, ranks, tower=tower, features=features, prior=prior)
+    def _shape(self, documents: int, ranks: int, tower: Tower) -> SatisfiedOrTired:
+        return SatisfiedOrTired(documents, tower)
 
     def _begin(self, seen: Seen) -> tuple[Tallies, Rates]:
-        tallies = {"attraction": (seen.clicks, seen.above), "satisfaction": (seen.stayed, seen.turns)}
+        tallies, _ = super()._begin(seen)
         return tallies, {"continuation": np.array(_FIRST_CONTINUATION)}
 
     def _maximise(self, rates: Rates, expected: Expected, seen: Seen) -> tuple[Tallies, Rates]:
@@ -84,14 +59,6 @@ class DBN(ChainModel[SatisfiedOrTired]):
         tallies = {"attraction": (seen.clicks, expected.read), "satisfaction": (satisfied, seen.turns)}
         return tallies, {"continuation": np.array(on / (on + off) if on + off > 0 else gamma)}
 
-    def satisfaction(self) -> Floats:
-        """P(satisfied | clicked), by document."""
-        return scores(self.tower, self._fitted()["satisfaction"], self._features)
-
     def continuation(self) -> float:
         """γ."""
         return float(jax.nn.sigmoid(self._fitted()["continuation"]))
-
-    def relevance(self) -> Floats:
-        """Attraction × satisfaction."""
-        return self.attraction() * self.satisfaction()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
 from elute.clicks.chain import Chain, Chances, Links
 from elute.clicks.chain_em import ChainModel, Rates, Seen, Tallies
@@ -15,8 +14,7 @@ from elute.clicks.expectation import Expected
 from elute.clicks.logspace import LOG_NEVER, log_not_sigmoid, log_sigmoid
 from elute.clicks.model import Floats
 from elute.clicks.page import Pages
-from elute.clicks.prior import Prior
-from elute.clicks.towers import Embedding, Params, Tower
+from elute.clicks.towers import Params, Tower
 
 
 @dataclass(frozen=True)
@@ -49,18 +47,8 @@ class GoesOnByRank(Chain):
 class DCM(ChainModel[GoesOnByRank]):
     """Fitted by EM. The closed form of Guo et al., which bounds the likelihood from below, is where EM starts."""
 
-    def __init__(
-        self,
-        documents: int,
-        ranks: int,
-        *,
-        tower: Tower | None = None,
-        features: ArrayLike | None = None,
-        prior: Prior = "fitted",
-    ) -> None:
-        tower = tower or Embedding()
-        shape = GoesOnByRank(documents, ranks, tower)
-        super().__init__(shape, documents, ranks, tower=tower, features=features, prior=prior)
+    def _shape(self, documents: int, ranks: int, tower: Tower) -> GoesOnByRank:
+        return GoesOnByRank(documents, ranks, tower)
 
     def _begin(self, seen: Seen) -> tuple[Tallies, Rates]:
         on = seen.turns_by_rank - seen.stayed_by_rank

@@ -28,7 +28,8 @@ S = TypeVar("S", bound=Structure)
 class ClickModel(ABC, Generic[S]):
     """A click model over document ids 0 to `documents` - 1 and ranks 1 to `ranks`.
 
-    Fitted: `params_`; after a fit by gradients also `history_` (mean log-likelihoods by epoch) and `best_epoch_`.
+    Fitted: `params_`, `iterations_`, and `converged_`: whether iterations ended before their largest number. After a
+    fit by gradients also `history_` (mean log-likelihoods by epoch) and `best_epoch_`.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class ClickModel(ABC, Generic[S]):
             raise EluteError("a tower over features needs features=, one row a document")
         self.history_: list[Epoch] = []
         self.best_epoch_ = 0
+        self.iterations_, self.converged_ = 1, True
 
     @abstractmethod
     def relevance(self) -> Floats:
@@ -85,6 +87,7 @@ class ClickModel(ABC, Generic[S]):
         kept = None if checkpoint is None else Path(checkpoint)
         done = train(self.structure, first, self._features, source, held_out, settings, progress, kept)
         self.params_, self.history_, self.best_epoch_ = done
+        self.iterations_, self.converged_ = len(self.history_), len(self.history_) < settings.epochs
         return self
 
     def predict_clicks(self, sessions: Sessions) -> Floats:

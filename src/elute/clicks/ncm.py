@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elute.clicks.logspace import log_sigmoid
-from elute.clicks.model import ClickModel, Floats
+from elute.clicks.model import Floats
 from elute.clicks.page import Pages
 from elute.clicks.recurrent import CLICK_SIZE, STATE_SIZE, Recurrent, gru, gru_inputs, gru_step
+from elute.clicks.recurrent_model import RecurrentModel
 from elute.clicks.sessions import Sessions
 from elute.clicks.structure import State
 from elute.clicks.towers import Embedding, Params, Tower, apply_layer, layer
@@ -66,7 +67,7 @@ class Reader(Recurrent):
         return seen, jnp.where(clicked, 2, 1)
 
 
-class NCM(ClickModel[Reader]):
+class NCM(RecurrentModel[Reader]):
     """Trained by gradients. `samples`: patterns a marginal probability is made of (see `Recurrent`)."""
 
     def __init__(

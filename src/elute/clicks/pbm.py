@@ -6,20 +6,15 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from numpy.typing import ArrayLike
 
 from elute.clicks.independent import Independent
-from elute.clicks.logspace import log_sigmoid, logits_of
-from elute.clicks.model import ClickModel, Floats
+from elute.clicks.logspace import log_sigmoid
+from elute.clicks.model import Floats
 from elute.clicks.page import Pages
-from elute.clicks.prior import Prior, settle
-from elute.clicks.product import fit_product
-from elute.clicks.scores import scores
+from elute.clicks.product_model import ProductModel
 from elute.clicks.sessions import Source
-from elute.clicks.tally import ranks_of, tally
-from elute.clicks.towers import Embedding, Params, Tower, embedded
-from elute.progress import Progress
+from elute.clicks.tally import Cells, ranks_of, tally
+from elute.clicks.towers import Params, Tower
 
 
 @dataclass(frozen=True)
@@ -41,37 +36,15 @@ class Positions(Independent):
         return attraction + log_sigmoid(params["examination"][: pages.doc.shape[1]])
 
 
-class PBM(ClickModel[Positions]):
-    """Fitted on counts of (document, rank), exactly. `prior`: see `elute.clicks.prior`; of attraction."""
+class PBM(ProductModel[Positions]):
+    """Fitted on counts of (document, rank)."""
 
-    def __init__(
-        self,
-        documents: int,
-        ranks: int,
-        *,
-        tower: Tower | None = None,
-        features: ArrayLike | None = None,
-        prior: Prior = "fitted",
-    ) -> None:
-        super().__init__(Positions(documents, ranks, tower or Embedding()), documents, ranks, features=features)
-        self.prior = settle(prior)
+    def _shape(self, documents: int, ranks: int, tower: Tower) -> Positions:
+        return Positions(documents, ranks, tower)
 
-    def _count(self, source: Source, progress: Progress) -> Params | None:
-        if self.structure.tower.needs_features:
-            return None
-        cells = tally(source, self.documents, self.ranks, ranks_of)
-        found = fit_product(cells, self.ranks, self.prior, progress)
-        return {
-            "attraction": embedded(found.attraction, found.typical),
-            "examination": jnp.asarray(logits_of(found.examination)),
-        }
+    def _cells(self, source: Source) -> tuple[Cells, int]:
+        return tally(source, self.documents, self.ranks, ranks_of), self.ranks
 
     def examination(self) -> Floats:
         """By rank, the largest 1: only ratios are determined."""
-        log_o = np.asarray(log_sigmoid(self._fitted()["examination"]), np.float64)
-        return np.asarray(np.exp(log_o - log_o.max()))
-
-    def relevance(self) -> Floats:
-        """Attraction at the scale at which the largest examination is 1."""
-        largest = float(jax.nn.sigmoid(self._fitted()["examination"]).max())
-        return largest * scores(self.structure.tower, self.params_["attraction"], self._features)
+        return self._examination()

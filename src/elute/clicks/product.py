@@ -33,11 +33,14 @@ _MEMORY = 6
 
 
 class Product(NamedTuple):
-    """Attraction by document (NaN where never shown), that of a document never seen, and examination by cell."""
+    """Attraction by document (NaN where never shown), that of a document never seen, and examination by cell; rounds
+    of the alternation, and whether they were enough."""
 
     attraction: Floats
     typical: float
     examination: Floats
+    rounds: int
+    converged: bool
 
 
 def fit_product(cells: Cells, amount: int, prior: Prior, progress: Progress) -> Product:
@@ -68,8 +71,10 @@ def fit_product(cells: Cells, amount: int, prior: Prior, progress: Progress) -> 
         attraction = attraction * at.max()
         return np.asarray(np.log(at[alive] / at.max()))
 
+    rounds, converged = 1, True
     if alive.any():
-        o[alive] = np.exp(_anderson(round_, np.log(o[alive]), progress))
+        log_o, rounds, converged = _anderson(round_, np.log(o[alive]), progress)
+        o[alive] = np.exp(log_o)
     reach = by_document(cells, cells.impressions * o[cells.cell])
     usual = min(float(clicks.sum()) / max(float(reach.sum()), 1.0), _ALMOST)
     trials = by_document(cells, cells.impressions * o[cells.cell] * (1.0 - usual) / (1.0 - o[cells.cell] * usual))
@@ -88,7 +93,7 @@ def fit_product(cells: Cells, amount: int, prior: Prior, progress: Progress) -> 
     o[unseen] = float(seen @ o) / max(float(seen.sum()), 1.0)
     usual = added.mean if added.a + added.b > 0 else usual
     known = shown > 0 if added.a + added.b == 0 else np.ones(len(shown), np.bool_)
-    return Product(np.where(known, attraction, np.nan), min(usual, 1.0), o)
+    return Product(np.where(known, attraction, np.nan), min(usual, 1.0), o, rounds, converged)
 
 
 def _by_cell(cells: Cells, values: Floats, amount: int) -> Floats:
@@ -127,8 +132,11 @@ def _solve(
     return x
 
 
-def _anderson(step: Callable[[Floats], Floats], x: Floats, progress: Progress) -> Floats:
-    """The fixed point of `step`, extrapolated from the last few; where that makes things worse, begun anew."""
+def _anderson(step: Callable[[Floats], Floats], x: Floats, progress: Progress) -> tuple[Floats, int, bool]:
+    """The fixed point of `step`, extrapolated from the last few; where that makes things worse, begun anew.
+
+    And how many steps were made, and whether the last changed nothing.
+    """
     values: list[Floats] = []
     changes: list[Floats] = []
     smallest = np.inf
@@ -138,7 +146,7 @@ def _anderson(step: Callable[[Floats], Floats], x: Floats, progress: Progress) -
         size = float(np.abs(change).max())
         progress("fitting", done, 0)
         if size < _TOLERANCE:
-            return new
+            return new, done, True
         if size > 2.0 * smallest:
             values, changes = [], []
         smallest = min(smallest, size)
@@ -150,4 +158,4 @@ def _anderson(step: Callable[[Floats], Floats], x: Floats, progress: Progress) -
             candidate -= candidate.max()
             new = candidate if np.abs(candidate - x).max() < 3.0 else new
         x = new
-    return x
+    return x, _ROUNDS, False

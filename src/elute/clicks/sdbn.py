@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
 from elute.clicks.chain import Chain, Chances, Links
 from elute.clicks.chain_em import ChainModel, Rates, Seen, Tallies
@@ -15,9 +14,8 @@ from elute.clicks.expectation import Expected
 from elute.clicks.logspace import LOG_NEVER, log_not_sigmoid, log_sigmoid
 from elute.clicks.model import Floats
 from elute.clicks.page import Pages
-from elute.clicks.prior import Prior
 from elute.clicks.scores import scores
-from elute.clicks.towers import Embedding, Params, Tower
+from elute.clicks.towers import Params, Tower
 
 
 @dataclass(frozen=True)
@@ -56,17 +54,8 @@ class Satisfied(Chain):
 class SDBN(ChainModel[Satisfied]):
     """Fitted by EM. Where it starts is the usual closed form, which takes every last click for a satisfied one."""
 
-    def __init__(
-        self,
-        documents: int,
-        ranks: int,
-        *,
-        tower: Tower | None = None,
-        features: ArrayLike | None = None,
-        prior: Prior = "fitted",
-    ) -> None:
-        tower = tower or Embedding()
-        super().__init__(Satisfied(documents, tower), documents, ranks, tower=tower, features=features, prior=prior)
+    def _shape(self, documents: int, ranks: int, tower: Tower) -> Satisfied:
+        return Satisfied(documents, tower)
 
     def _begin(self, seen: Seen) -> tuple[Tallies, Rates]:
         return {"attraction": (seen.clicks, seen.above), "satisfaction": (seen.stayed, seen.turns)}, {}

@@ -117,7 +117,8 @@ def check(sessions: Sessions, documents: int, ranks: int, queries: int | None) -
             f"a session shows {sessions.longest} documents, the model has {ranks} ranks; build it with "
             f"ranks={sessions.longest} or cut the sessions"
         )
-    shown = sessions.doc[sessions.mask] if sessions.longest < sessions.width else sessions.doc
+    full = sessions.length.min(initial=sessions.width) == sessions.width
+    shown = sessions.doc if full else sessions.doc[sessions.mask]
     _within(shown, documents, "document", "documents")
     if queries is not None:
         _within(sessions.query, queries, "query", "queries")

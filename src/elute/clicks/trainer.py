@@ -110,7 +110,7 @@ def _epoch(
     losses, sessions = [], 0
     for pages, amount in _batches(source, resident, training.batch, (training.seed, at.done)):
         params, optimiser, loss = _step(
-            structure, training.learning_rate, params, optimiser, features, pages, 1.0 / amount
+            structure, params, optimiser, features, pages, training.learning_rate, 1.0 / amount
         )
         losses.append(loss * amount)
         sessions += amount
@@ -154,14 +154,14 @@ def _batches(source: Source, resident: Pages | None, size: int, order: tuple[int
             yield pick(pages, jnp.asarray(np.pad(chosen, (0, width - len(chosen)), constant_values=-1))), len(chosen)
 
 
-@partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2, 3))
+@partial(jax.jit, static_argnums=0, donate_argnums=(1, 2))
 def _step(
     structure: Structure,
-    learning_rate: float,
     params: Params,
     optimiser: Any,
     features: jax.Array,
     pages: Pages,
+    learning_rate: jax.Array,
     share: jax.Array,
 ) -> tuple[Params, Any, jax.Array]:
     """One step of Adam on the cross-entropy summed over ranks, the mean over sessions."""

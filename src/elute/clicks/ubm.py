@@ -7,19 +7,15 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
-from elute.clicks.logspace import log1mexp, log_sigmoid, logits_of
-from elute.clicks.model import ClickModel, Floats
+from elute.clicks.logspace import log1mexp, log_sigmoid
+from elute.clicks.model import Floats
 from elute.clicks.page import Pages
-from elute.clicks.prior import Prior, settle
-from elute.clicks.product import fit_product
-from elute.clicks.scores import scores
+from elute.clicks.product_model import ProductModel
 from elute.clicks.sessions import Source
 from elute.clicks.structure import State, Structure, by_rank
-from elute.clicks.tally import browsing_cells, tally
-from elute.clicks.towers import Embedding, Params, Tower, embedded
-from elute.progress import Progress
+from elute.clicks.tally import Cells, browsing_cells, tally
+from elute.clicks.towers import Params, Tower
 
 
 @dataclass(frozen=True)
@@ -83,39 +79,18 @@ def _cell(rank: jax.Array, last: jax.Array) -> jax.Array:
     return rank * (rank + 1) // 2 + rank - last
 
 
-class UBM(ClickModel[Browsing]):
-    """Fitted on counts of (document, rank, distance), exactly. `prior`: see `elute.clicks.prior`; of attraction."""
+class UBM(ProductModel[Browsing]):
+    """Fitted on counts of (document, rank, distance)."""
 
-    def __init__(
-        self,
-        documents: int,
-        ranks: int,
-        *,
-        tower: Tower | None = None,
-        features: ArrayLike | None = None,
-        prior: Prior = "fitted",
-    ) -> None:
-        super().__init__(Browsing(documents, ranks, tower or Embedding()), documents, ranks, features=features)
-        self.prior = settle(prior)
+    def _shape(self, documents: int, ranks: int, tower: Tower) -> Browsing:
+        return Browsing(documents, ranks, tower)
 
-    def _count(self, source: Source, progress: Progress) -> Params | None:
-        if self.structure.tower.needs_features:
-            return None
+    def _cells(self, source: Source) -> tuple[Cells, int]:
         amount = self.ranks * (self.ranks + 1) // 2
-        found = fit_product(tally(source, self.documents, amount, browsing_cells), amount, self.prior, progress)
-        return {
-            "attraction": embedded(found.attraction, found.typical),
-            "examination": jnp.asarray(logits_of(found.examination)),
-        }
+        return tally(source, self.documents, amount, browsing_cells), amount
 
     def examination(self) -> Floats:
         """By (rank, distance), both from 1, the largest 1; NaN where the distance exceeds the rank."""
-        log_o = np.asarray(log_sigmoid(self._fitted()["examination"]), np.float64)
         table = np.full((self.ranks, self.ranks), np.nan)
-        table[np.tril_indices(self.ranks)] = np.exp(log_o - log_o.max())
+        table[np.tril_indices(self.ranks)] = self._examination()
         return table
-
-    def relevance(self) -> Floats:
-        """Attraction at the scale at which the largest examination is 1."""
-        largest = float(jax.nn.sigmoid(self._fitted()["examination"]).max())
-        return largest * scores(self.structure.tower, self.params_["attraction"], self._features)

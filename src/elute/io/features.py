@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,15 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from elute.engines import sql
 from elute.engines.sources import Source
 from elute.errors import EluteError
 from elute.io.ranking import read_ranking
 from elute.ranking import RankingData
+from elute.room import MEMORY, Room
 
 GRADE = "grade"
 """The column of judgements; never a feature."""
 
 _PARQUET = (".parquet", ".pq")
+
+_NUMBERS = 1 << 22
+"""Numbers converted at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,25 +39,40 @@ class Features:
     grades: NDArray[np.int32] | None = None
 
 
-def read_features(source: Sequence[str], key: tuple[str, ...], names: tuple[str, ...] | None = None) -> Features:
+def is_parquet(source: Sequence[str]) -> bool:
+    """Whether these are Parquet files, which can be read piece by piece."""
+    return all(path.lower().endswith(_PARQUET) for path in source)
+
+
+def read_features(
+    source: Sequence[str], key: tuple[str, ...], names: tuple[str, ...] | None = None, room: Room = MEMORY
+) -> Features:
     """Features from Parquet files with the columns `key`, or from LETOR files or an ULTRA folder.
 
     The last of `key` names the document; the others may be missing where documents have the same features for every
     query. `names`: the features to read, in this order, for a ranker that knows them; by default every column that is
-    neither in `key` nor `grade`. Features of LETOR files are feature_1, feature_2, …
+    neither in `key` nor `grade`. Features of LETOR files are feature_1, feature_2, … `room`: where those of Parquet
+    files go.
     """
     label = source[0] if len(source) == 1 else f"{source[0]} and {len(source) - 1} more"
-    if not all(path.lower().endswith(_PARQUET) for path in source):
+    if not is_parquet(source):
         return _from_ranking(read_ranking(list(source)), key, names, label)
-    table = Source(list(source)).table()
-    used = [column for column in key if column in table.column_names]
-    if key[-1] not in used:
-        raise EluteError(f"{label} has no column '{key[-1]}' to tell documents by; it has {_some(table.column_names)}")
-    found = tuple(column for column in table.column_names if column not in (*key, GRADE)) if names is None else names
-    grades = _grades(table[GRADE], label) if GRADE in table.column_names else None
-    features = Features(table.select(used), found, _numbers(table, found, label), label, grades)
-    _check_keys(features)
-    return features
+    opened = Source(list(source))
+    try:
+        return _from_parquet(opened, key, names, room, label)
+    finally:
+        opened.close()
+
+
+def size_of(source: Sequence[str], key: tuple[str, ...]) -> int:
+    """Bytes that the features of Parquet files take, from what the files say of themselves."""
+    opened = Source(list(source))
+    try:
+        with opened.reading():
+            rows: int = opened.connection.execute(f"SELECT count(*) FROM {opened.relation}").fetchall()[0][0]
+        return 4 * rows * sum(column not in (*key, GRADE) for column in opened.types)
+    finally:
+        opened.close()
 
 
 def read_judged(source: Sequence[str], key: tuple[str, ...], names: tuple[str, ...]) -> RankingData:
@@ -80,24 +100,60 @@ def _from_ranking(data: RankingData, key: tuple[str, ...], names: tuple[str, ...
     ids = (data.queries[data.query_of], data.documents)
     columns = {name: pa.array(column) for name, column in zip(key[-2:], ids[-len(key) :], strict=True)}
     features = Features(pa.table(columns), own, values, label, data.grades)
-    _check_finite(features)
+    gaps = _Gaps(len(own))
+    gaps.add(values)
+    gaps.refuse(features)
     return features
 
 
-def _numbers(table: pa.Table, names: tuple[str, ...], label: str) -> NDArray[np.float32]:
-    absent = [name for name in names if name not in table.column_names]
-    if absent or not names or not table.num_rows:
-        lacks = f"the features {_some(absent)}" if absent else "features" if not names else "documents"
-        raise EluteError(f"{label} lacks {lacks}; it has {_some(table.column_names)}")
-    text = [name for name in names if not _is_number(table.schema.field(name).type)]
+def _from_parquet(
+    opened: Source, key: tuple[str, ...], names: tuple[str, ...] | None, room: Room, label: str
+) -> Features:
+    """One pass over the files, some rows at a time."""
+    there = list(opened.types)
+    used = [column for column in key if column in there]
+    if key[-1] not in used:
+        raise EluteError(f"{label} has no column '{key[-1]}' to tell documents by; it has {_some(there)}")
+    found = tuple(column for column in there if column not in (*key, GRADE)) if names is None else names
+    with opened.reading():
+        n_rows: int = opened.connection.execute(f"SELECT count(*) FROM {opened.relation}").fetchall()[0][0]
+    absent = [name for name in found if name not in there]
+    if absent or not found or not n_rows:
+        lacks = f"the features {_some(absent)}" if absent else "features" if not found else "documents"
+        raise EluteError(f"{label} lacks {lacks}; it has {_some(there)}")
+    wanted = [*dict.fromkeys((*used, *found)), *((GRADE,) if GRADE in there else ())]
+    values = room.array("features", (n_rows, len(found)), np.float32)
+    gaps, grades = _Gaps(len(found)), []
+
+    def keys(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """What names the documents; their features go into `values` on the way."""
+        start = 0
+        for batch in reader:
+            part = values[start : start + len(batch)]
+            for number, name in enumerate(found):
+                with np.errstate(over="ignore"):
+                    part[:, number] = batch[name].cast(pa.float64()).to_numpy(zero_copy_only=False)
+            gaps.add(part)
+            if GRADE in there:
+                grades.append(_grades(batch[GRADE], label))
+            start += len(batch)
+            yield batch.select(used)
+
+    with opened.reading():
+        rows = opened.connection.sql(f"SELECT {sql.names(wanted)} FROM {opened.relation}")
+        reader = rows.to_arrow_reader(max(_NUMBERS // len(found), 1))
+        _check_types(reader.schema, found, label)
+        table = room.table("keys", pa.schema([reader.schema.field(column) for column in used]), keys(reader))
+    features = Features(table, found, values, label, np.concatenate(grades) if grades else None)
+    gaps.refuse(features)
+    _check_keys(features)
+    return features
+
+
+def _check_types(schema: pa.Schema, names: tuple[str, ...], label: str) -> None:
+    text = [name for name in names if not _is_number(schema.field(name).type)]
     if text:
         raise EluteError(f"{label}: {_some(text)} are no numbers; leave these columns out, or write them as numbers")
-    values = np.empty((table.num_rows, len(names)), np.float32)
-    for number, name in enumerate(names):
-        with np.errstate(over="ignore"):
-            values[:, number] = table[name].cast(pa.float64()).to_numpy()
-    _check_finite(Features(table, names, values, label))
-    return values
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -105,16 +161,28 @@ def _is_number(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _check_finite(features: Features) -> None:
-    """Name the worst feature of those that have gaps."""
-    if np.isfinite(features.values).all():
-        return
-    bad = ~np.isfinite(features.values)
-    worst = int(bad.sum(axis=0).argmax())
-    raise EluteError(
-        f"{features.label}: {int(bad.any(axis=1).sum()):,} documents have features that are empty, NaN or infinite "
-        f"('{features.names[worst]}' in {int(bad[:, worst].sum()):,}); fill them in, or leave the documents out"
-    )
+class _Gaps:
+    """How many documents lack a number, and how often each feature does."""
+
+    def __init__(self, n_features: int) -> None:
+        self._documents = 0
+        self._by_feature = np.zeros(n_features, np.int64)
+
+    def add(self, values: NDArray[np.float32]) -> None:
+        """Look at some documents."""
+        if not np.isfinite(values).all():
+            bad = ~np.isfinite(values)
+            self._documents += int(bad.any(axis=1).sum())
+            self._by_feature += bad.sum(axis=0)
+
+    def refuse(self, features: Features) -> None:
+        """Name the worst feature of those that have gaps, if any has."""
+        if self._documents:
+            worst = int(self._by_feature.argmax())
+            raise EluteError(
+                f"{features.label}: {self._documents:,} documents have features that are empty, NaN or infinite "
+                f"('{features.names[worst]}' in {self._by_feature[worst]:,}); fill them in, or leave the documents out"
+            )
 
 
 def _check_keys(features: Features) -> None:
@@ -123,14 +191,19 @@ def _check_keys(features: Features) -> None:
     for column in columns:
         if key[column].null_count:
             raise EluteError(f"{features.label}: '{column}' is null in {key[column].null_count:,} rows; name each")
-    counted = key.group_by(columns).aggregate([([], "count_all")])
-    twice = counted.filter(pc.greater(counted["count_all"], 1))
-    if twice.num_rows:
-        first = ", ".join(f"{column} {twice[column][0]}" for column in columns)
-        raise EluteError(f"{features.label} has {twice.num_rows:,} documents more than once ({first}); keep one row")
+    counted = Source(key)
+    try:
+        by = sql.names(columns)
+        twice = f"SELECT {by}, count(*) OVER () FROM (SELECT {by} FROM {counted.relation} GROUP BY ALL"
+        found = counted.connection.execute(f"{twice} HAVING count(*) > 1) ORDER BY ALL LIMIT 1").fetchall()
+    finally:
+        counted.close()
+    if found:
+        first = ", ".join(f"{column} {value}" for column, value in zip(columns, found[0], strict=False))
+        raise EluteError(f"{features.label} has {found[0][-1]:,} documents more than once ({first}); keep one row")
 
 
-def _grades(column: pa.ChunkedArray, label: str) -> NDArray[np.int32]:
+def _grades(column: pa.Array, label: str) -> NDArray[np.int32]:
     if column.null_count or not pa.types.is_integer(column.type) or pc.min(column).as_py() < 0:
         raise EluteError(f"{label}: '{GRADE}' must be a whole number from 0 in every row")
     return np.asarray(column.to_numpy(), np.int32)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from elute.clicks.sessions import Sessions
 
 _ROWS = 1 << 20
-_APART = "\t"
+APART = "\t"
+"""What stands between query and document in a vocabulary."""
 
 
 class Columns(NamedTuple):
@@ -191,7 +192,7 @@ def _from_rows(table: pa.Table, columns: Columns) -> _Flat:
     pair = query.indices.to_numpy().astype(np.int64) * len(doc.dictionary) + doc.indices.to_numpy()
     pairs, item = np.unique(pair, return_inverse=True)
     first, second = np.divmod(pairs, max(len(doc.dictionary), 1))
-    names = pc.binary_join_element_wise(query.dictionary.take(first), doc.dictionary.take(second), _APART)
+    names = pc.binary_join_element_wise(query.dictionary.take(first), doc.dictionary.take(second), APART)
     items = pa.DictionaryArray.from_arrays(pa.array(item.astype(np.int32)), names)
     return _Flat(query.take(pa.array(begins)), items, _clicks(_whole(table[columns.click])), offsets)
 

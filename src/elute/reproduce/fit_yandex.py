@@ -41,7 +41,7 @@ class _Test(NamedTuple):
 
 def run(study: Study) -> Reproduction:
     """One fit each; error bars by drawing queries, as clicks of one query are not independent."""
-    folder = _folder(study.data)
+    folder = folder_of(study.data)
     models: dict[str, Estimator] = {
         "pbm": PBM(),
         "pbm, Beta prior": PBM(relevance_prior="beta"),
@@ -108,7 +108,8 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _folder(data: Path | None) -> Path:
+def folder_of(data: Path | None) -> Path:
+    """Where the log's two files are."""
     for folder in (data, data and data / "yandex"):
         if folder is not None and (folder / "train.parquet").exists() and (folder / "test.parquet").exists():
             return folder

@@ -1,0 +1,134 @@
+"""`elute check --engine spark` against a plain Spark `groupBy(item, factor).agg` in the same session.
+
+    python -m benchmarks.spark              # BENCH_ROWS=10000000 by default, local[2]
+    python -m benchmarks.spark --cluster    # two executors in processes of their own, one of them killed on the way
+
+Starting Spark and its Python workers is measured apart from the work. Goal: the whole check below 1.2 × the groupBy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+from benchmarks import logs
+
+BIAS = ["position", "context"]
+GOAL = 1.2
+
+
+def start(master: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("elute benchmark")
+    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "4g"}
+    for setting, value in settings.items():
+        builder = builder.config(setting, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def group(session: Any, path: Path) -> int:
+    """Every cell is made and counted; nothing is written."""
+    from pyspark.sql import functions as f
+
+    frame = session.read.parquet(str(path)).groupBy("query_id", "doc_id", *BIAS)
+    return int(
+        frame.agg(f.count(f.lit(1)).alias("n"), f.sum("click").alias("c")).agg(f.count(f.lit(1))).collect()[0][0]
+    )
+
+
+def check(path: Path, engine: str = "spark") -> dict[str, Any]:
+    import elute
+
+    with elute.read_log(str(path), bias=BIAS, engine=engine) as log:
+        return elute.check(log).to_dict()
+
+
+def timed(work: Any) -> tuple[float, Any]:
+    began = time.perf_counter()
+    result = work()
+    return time.perf_counter() - began, result
+
+
+def compare(rows: int, repeats: int) -> None:
+    path = logs.click_log(rows)
+    started, session = timed(lambda: start("local[2]"))
+    warm, _ = timed(lambda: check(logs.click_log(10_000)))
+    print(f"{rows:,} rows; session started in {started:.1f} s, first Python workers and kernels in {warm:.1f} s\n")
+    groups, checks = [], []
+    for _ in range(repeats):
+        seconds, cells = timed(lambda: group(session, path))
+        groups.append(seconds)
+        seconds, found = timed(lambda: check(path))
+        checks.append(seconds)
+        if found["cells"] != cells:
+            sys.exit(f"elute counts {found['cells']} cells, Spark {cells}")
+    ratio = median(checks) / median(groups)
+    print("| work | seconds |\n|---|---|")
+    print(f"| groupBy(item, factor).agg | {median(groups):.1f} |")
+    print(f"| elute check, whole JSON | {median(checks):.1f} |")
+    print(f"\nratio {ratio:.2f} (goal below {GOAL}): {'met' if ratio < GOAL else 'missed'}")
+
+
+def executors() -> list[int]:
+    """Processes of Spark's executors on this machine."""
+    listed = subprocess.run(["ps", "-eo", "pid,args"], check=True, capture_output=True, text=True).stdout
+    mine = [
+        line.split()[0] for line in listed.splitlines() if "CoarseGrainedExecutorBackend" in line and "java" in line
+    ]
+    return sorted(int(pid) for pid in mine)
+
+
+def killed(rows: int) -> None:
+    """The same check in two executors of which one dies once it works."""
+    import pyspark
+
+    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    path = logs.click_log(rows)
+    started, session = timed(lambda: start("local-cluster[2,1,1536]"))
+    known = executors()
+    print(f"{rows:,} rows; session started in {started:.1f} s, executors {known}")
+    expected = check(path, "duckdb")
+    done = threading.Event()
+    victims: list[int] = []
+
+    def kill() -> None:
+        tracker = session.sparkContext.statusTracker()
+        while not done.wait(0.05):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            if any(stage is not None and stage.numActiveTasks and stage.numTasks > 1 for stage in stages):
+                victims.append(executors()[0])
+                os.kill(victims[0], signal.SIGKILL)
+                return
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    seconds, found = timed(lambda: check(path))
+    done.set()
+    killer.join()
+    same = found == expected
+    print(json.dumps({"seconds": seconds, "killed": victims, "executors_after": executors(), "same": same}))
+    session.stop()
+    sys.exit(0 if same and victims else 1)
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser()
+    options.add_argument("--cluster", action="store_true")
+    chosen = options.parse_args()
+    size = int(os.environ.get("BENCH_ROWS", "10000000"))
+    killed(size) if chosen.cluster else compare(size, int(os.environ.get("BENCH_REPEATS", "2")))

@@ -1,0 +1,144 @@
+"""A session click model fitted to the pages of a log."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.errors import EluteError
+from elute.io.sessions import SessionParts, Vocabulary
+from elute.log import ClickLog
+from elute.progress import Progress, silent
+from elute.sessions.log import pages_of, parts_of, read_pages
+
+if TYPE_CHECKING:
+    from elute.clicks.model import ClickModel
+    from elute.clicks.sessions import Sessions
+
+_HELD_OUT = 0.1
+"""Of the sessions, to stop training by."""
+
+_STEPS, _SMALLEST, _PATIENCE = 100, 64, 2
+"""Steps in an epoch of a short log, made by smaller batches, though not below the smallest: held-out likelihood is
+looked at once an epoch, and training stops after so many without a better one."""
+
+
+@dataclass(frozen=True, eq=False)
+class SessionFit:
+    """`shown` and `clicks` are by document; `summary` is what `elute fit --json` prints."""
+
+    model: ClickModel[Any]
+    vocabulary: Vocabulary
+    shown: NDArray[np.int64]
+    clicks: NDArray[np.int64]
+    summary: dict[str, Any]
+
+
+def fit_log(
+    log: ClickLog,
+    sources: Sequence[str],
+    name: str,
+    *,
+    seed: int = 0,
+    max_iter: int | None = None,
+    progress: Progress = silent,
+) -> SessionFit:
+    """Fit the model of this name. `sources`: the paths the log was opened from. `max_iter`: epochs at most, of models
+    that are trained by gradients; the others are fitted until nothing changes."""
+    from elute.clicks import BY_GRADIENTS
+
+    if max_iter is not None and name not in BY_GRADIENTS:
+        raise EluteError(f"model '{name}' has no --max-iter; it is fitted until nothing changes")
+    with pages_of(log, sources, log.roles.session) as (path, columns):
+        source, vocabulary = read_pages(path, columns)
+        shown, clicks, ranks, sessions = _tallied(source, vocabulary.n_documents)
+        model = build(name, vocabulary.n_documents, ranks, vocabulary.n_queries)
+        began = time.perf_counter()
+        if name in BY_GRADIENTS:
+            _train(model, source, sessions, seed, max_iter, progress)
+        else:
+            model.fit(source, progress=progress)
+        seconds = time.perf_counter() - began
+        likelihood = sum(float(model.log_likelihood(part).sum()) for part in parts_of(source))
+    summary = {
+        "model": name,
+        "iterations": model.iterations_,
+        "converged": model.converged_,
+        "reason": _reason(model, name in BY_GRADIENTS, likelihood),
+        "log_likelihood": likelihood if math.isfinite(likelihood) else None,
+        "seconds": seconds,
+        "sessions": sessions,
+        "ranks": ranks,
+    }
+    return SessionFit(model, vocabulary, shown, clicks, summary)
+
+
+def build(name: str, documents: int, ranks: int, queries: int) -> ClickModel[Any]:
+    """An unfitted model; only NCM asks for queries."""
+    from elute.clicks import model_of
+
+    given: dict[str, Any] = {"queries": queries} if name == "ncm" else {}
+    return model_of(name)(documents, ranks, **given)
+
+
+def _reason(model: ClickModel[Any], trained: bool, likelihood: float) -> str | None:
+    """What is wrong with a fit, in words."""
+    if not model.converged_:
+        return f"still improving after {model.iterations_} {'epochs' if trained else 'iterations'}"
+    return (
+        None if math.isfinite(likelihood) else "under this model some of the pages cannot happen: a second click, say"
+    )
+
+
+def _tallied(source: Sessions | SessionParts, documents: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
+    """Impressions and clicks by document, the longest page, and the number of pages."""
+    shown, clicks, ranks, sessions = np.zeros(documents, np.int64), np.zeros(documents, np.int64), 1, 0
+    for part in parts_of(source):
+        shown += np.bincount(part.doc[part.mask], minlength=documents)
+        clicks += np.bincount(part.doc[part.clicked], minlength=documents)
+        ranks, sessions = max(ranks, part.longest), sessions + len(part)
+    return shown, clicks, ranks, sessions
+
+
+def _train(
+    model: ClickModel[Any],
+    source: Sessions | SessionParts,
+    sessions: int,
+    seed: int,
+    epochs: int | None,
+    progress: Progress,
+) -> None:
+    """By gradients, with some of the sessions held out to stop by."""
+    from elute.clicks.trainer import Training
+
+    defaults = Training()
+    batch = int(np.clip(sessions // _STEPS, _SMALLEST, defaults.batch))
+    training = replace(defaults, seed=seed, epochs=epochs or defaults.epochs, batch=batch, patience=_PATIENCE)
+    learnt, held_out = _split(source, seed)
+    model.fit(learnt, held_out, training=training, progress=progress)
+
+
+def _split(source: Sessions | SessionParts, seed: int) -> tuple[Any, Sessions | None]:
+    """What to learn from, and what to stop by: some of the sessions, or the first part of many."""
+    if isinstance(source, SessionParts):
+        return _Rest(source), next(iter(source))
+    order = np.random.default_rng(seed).permutation(len(source))
+    held = int(_HELD_OUT * len(source))
+    return source.take(np.sort(order[held:])), source.take(np.sort(order[:held])) if held else None
+
+
+class _Rest:
+    """All parts but the first."""
+
+    def __init__(self, parts: SessionParts) -> None:
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[Sessions]:
+        return islice(iter(self._parts), 1, None)

@@ -1,0 +1,95 @@
+"""The result pages of a click log, for session click models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from elute.engines import sql, values
+from elute.engines.sources import Source
+from elute.errors import EluteError
+from elute.io.sessions import Columns, SessionParts, Vocabulary, read_sessions, read_vocabulary
+from elute.log import ClickLog
+from elute.roles import Roles
+
+if TYPE_CHECKING:
+    from elute.clicks.sessions import Sessions
+
+_AT_ONCE = 20_000_000
+"""Rows; a longer log is read in parts, each time it is gone through."""
+
+
+@contextmanager
+def pages_of(log: ClickLog, sources: Sequence[str], session: str | None) -> Iterator[tuple[Path, Columns]]:
+    """A log's pages as a Parquet file. One that is such a file is read where it is; others are copied by DuckDB, in
+    the order of pages."""
+    columns = _columns(log, session)
+    if len(sources) == 1 and _readable(Path(sources[0]), columns):
+        yield Path(sources[0]), columns
+        return
+    with TemporaryDirectory(prefix="elute-") as scratch:
+        path = Path(scratch) / "pages.parquet"
+        _copy(list(sources), path, columns, log.roles)
+        yield path, columns
+
+
+def _columns(log: ClickLog, session: str | None) -> Columns:
+    """What session models ask of a log's columns, or what is wrong with them."""
+    roles, label = log.roles, log.engine.label
+    if session is None:
+        raise EluteError(f"session click models need the pages of {label}; name the column of their ids with --session")
+    if session not in log.engine.columns:
+        raise EluteError(f"{label} has no column '{session}' of pages; name one with --session")
+    if roles.click is None or roles.impressions is not None:
+        raise EluteError(f"session click models need every impression of {label} as a row, clicked or not, no counts")
+    if len(roles.bias) != 1 or len(roles.item) != 2 or roles.item[0] != roles.query:
+        raise EluteError("session click models have a query and a document as item and one bias column, the position")
+    if log.survey.nulls:
+        column, rows = next(iter(log.survey.nulls.items()))
+        raise EluteError(f"{label}: '{column}' is null in {rows:,} rows; session click models need whole pages")
+    return Columns(doc=roles.item[1], click=roles.click, query=roles.item[0], session=session, position=roles.bias[0])
+
+
+def _readable(path: Path, columns: Columns) -> bool:
+    """Whether a path is a Parquet file whose positions and clicks need no conversion."""
+    if not path.is_file() or path.suffix.lower() not in (".parquet", ".pq"):
+        return False
+    schema = pq.read_schema(path)
+    click, position = schema.field(columns.click).type, schema.field(columns.position).type
+    return bool(pa.types.is_integer(position) and (pa.types.is_integer(click) or pa.types.is_boolean(click)))
+
+
+def _copy(sources: list[str], path: Path, columns: Columns, roles: Roles) -> None:
+    source = Source(sources)
+    try:
+        source.prepare(columns)
+        place, click = sql.name(columns.position), sql.name(columns.click)
+        with source.reading():
+            source.connection.execute(
+                f"COPY (SELECT {sql.names((columns.session, columns.query, columns.doc))}, {place}::BIGINT AS {place}, "
+                f"{values.clicks(roles, source.types)} AS {click} FROM {source.relation} "
+                f"ORDER BY {sql.name(columns.session)}, {place}) TO {sql.text(str(path))} (FORMAT parquet)"
+            )
+    finally:
+        source.close()
+
+
+def read_pages(
+    path: Path, columns: Columns, vocabulary: Vocabulary | None = None
+) -> tuple[Sessions | SessionParts, Vocabulary]:
+    """All sessions of a file, at once or, where they are many, in parts."""
+    if pq.read_metadata(path).num_rows <= _AT_ONCE:
+        return read_sessions(path, columns, vocabulary)
+    known = vocabulary or read_vocabulary(path, columns)
+    return SessionParts(path, known, columns), known
+
+
+def parts_of(source: Sessions | SessionParts) -> Iterable[Sessions]:
+    """Sessions, part by part."""
+    return source if isinstance(source, SessionParts) else (source,)

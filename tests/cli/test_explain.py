@@ -1,0 +1,122 @@
+"""`elute explain`: every code that elute emits has an explanation, and no other has."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from elute.cli import main
+from elute.explain import EXPLANATIONS, explain
+from shell import ROOT, run
+
+SOURCE = ROOT / "src" / "elute"
+
+
+def calls(tree: ast.AST, name: str) -> Iterator[str]:
+    """The first arguments, where they are text, of calls of a function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name and node.args:
+            first = node.args[0]
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value
+
+
+def keys(tree: ast.AST, target: str) -> Iterator[str]:
+    """The keys that a variable's dictionary is made with, and those set later."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign):
+            continue
+        for to in node.targets:
+            if isinstance(to, ast.Name) and to.id == target and isinstance(node.value, ast.Dict):
+                yield from (key.value for key in node.value.keys if isinstance(key, ast.Constant))
+            set_later = isinstance(to, ast.Subscript) and isinstance(to.value, ast.Name) and to.value.id == target
+            if set_later and isinstance(to.slice, ast.Constant):
+                yield str(to.slice.value)
+
+
+def emitted() -> dict[str, set[str]]:
+    """Codes by verb, as the sources say them."""
+    trees = {path.relative_to(SOURCE): ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
+    under = lambda folder: [tree for path, tree in trees.items() if path.parts[: len(folder)] == folder]  # noqa: E731
+    names = {
+        node.value.value.replace(" ", "_")
+        for tree in under(("audit", "assumptions"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id == "NAME"
+        and isinstance(node.value, ast.Constant)
+    }
+    tally = trees[Path("io/tally.py")]
+    counted = {
+        node.target.id
+        for node in ast.walk(tally)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    } & {"orphans", "repeated_clicks", "malformed"}
+    return {
+        "check": {code for tree in trees.values() for code in calls(tree, "Concern")},
+        "audit": names,
+        "judge": {code for tree in under(("judge",)) for code in (*calls(tree, "drop"), *keys(tree, "left"))},
+        "convert": counted | set(keys(trees[Path("cli/convert.py")], "left_out")),
+    }
+
+
+@pytest.mark.parametrize("verb", ["check", "audit", "judge", "convert"])
+def test_every_code_is_explained_and_nothing_else(verb: str) -> None:
+    explained = {code for code, entry in EXPLANATIONS.items() if entry.verb.split()[0] == verb}
+    assert emitted()[verb] == explained
+    assert len(explained) > 5
+
+
+def test_every_explanation_is_of_a_verb_and_complete() -> None:
+    for code, entry in EXPLANATIONS.items():
+        assert entry.verb.split()[0] in main.commands, code
+        for text in (entry.meaning, entry.why, entry.do):
+            assert text.endswith("."), (code, text)
+        assert entry.example.startswith("elute ")
+
+
+def test_a_code_is_found_however_it_is_written() -> None:
+    for name in ("linear in labels", "linear-in-labels", "Linear_In_Labels"):
+        assert explain(name)[0] == "linear_in_labels"
+
+
+def test_the_page_says_all(tmp_path: Path) -> None:
+    done = run("elute explain thin_factors", tmp_path)
+    assert done.exit_code == 0
+    words = " ".join(done.output.split())
+    entry = EXPLANATIONS["thin_factors"]
+    for text in ("thin_factors", entry.meaning, entry.example):
+        assert text in words
+
+
+def test_the_list_names_every_code(tmp_path: Path) -> None:
+    listed = run("elute explain", tmp_path).output
+    for code in EXPLANATIONS:
+        assert code in listed
+
+
+def test_json(tmp_path: Path) -> None:
+    one = json.loads(run("elute explain thin_factors --json", tmp_path).stdout)
+    assert one["code"] == "thin_factors"
+    assert one["meaning"] == EXPLANATIONS["thin_factors"].meaning
+    assert set(json.loads(run("elute explain --json", tmp_path).stdout)) == set(EXPLANATIONS)
+
+
+def test_a_typo_gets_what_is_near(tmp_path: Path) -> None:
+    done = run("elute explain thin_factor", tmp_path)
+    assert done.exit_code == 1
+    assert done.stderr == "elute: no code 'thin_factor'; did you mean thin_factors?\n"
+    assert "'elute explain' lists all codes" in run("elute explain xyz", tmp_path).stderr
+
+
+def test_a_check_names_the_way_here(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("query_id,doc_id,position,click\nq,a,1,1\nq,a,2,0\nq,b,1,0\n")
+    done = run("elute check log.csv", tmp_path)
+    assert "elute explain CODE" in done.output
+    for warning in json.loads(run("elute check log.csv --json", tmp_path).stdout)["warnings"]:
+        assert warning["code"] in EXPLANATIONS

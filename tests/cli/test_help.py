@@ -1,0 +1,133 @@
+"""Help that teaches: the flow, examples that run as written, completion in a shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+from elute.cli import main
+from elute.explain import EXPLANATIONS
+from shell import demo, run
+
+FLOW = ["check", "repair", "fit", "audit", "judge", "report"]
+
+SKIPPED = {
+    "elute reproduce identifiability-table1 --data data/identifiability --seeds 3": "needs real data",
+    "elute reproduce identifiability-figure6 --out docs/reproductions": "needs real data",
+    "elute demo --out demo": "the fixture runs it",
+    "elute demo": "the fixture runs it",
+    "elute fit demo/sound.parquet --bootstrap 200 --cluster query_id --out fit": "200 fits; docs/fit.md runs 50",
+}
+"""Examples that this test does not run, and why."""
+
+
+def examples(command: click.Command) -> list[str]:
+    """The commands under Example or Examples in a verb's help."""
+    lines = [line.strip() for line in (command.epilog or "").splitlines()]
+    return [line for line in lines if line.startswith("elute ")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return demo(tmp_path_factory.mktemp("help"))
+
+
+def printed(*words: str) -> str:
+    return run(" ".join(["elute", *words]), Path.cwd()).output
+
+
+def test_the_help_shows_the_flow_and_then_the_rest() -> None:
+    page = printed("--help")
+    assert " → ".join(["log", *FLOW]) in page
+    flow, beside = page.split("The flow:")[1].split("Beside it:")
+    listed = [re.findall(r"^  (\w+)  +\S", part, re.MULTILINE) for part in (flow, beside)]
+    assert listed[0] == FLOW
+    assert {"convert", "count", "simulate", "train", "rank", "reproduce", "demo", "explain"} <= set(listed[1])
+    assert {*listed[0], *listed[1]} == set(main.commands)
+
+
+@pytest.mark.parametrize("verb", sorted(main.commands))
+def test_every_verb_has_a_sentence_and_an_example_of_itself(verb: str) -> None:
+    page = printed(verb, "--help")
+    assert main.commands[verb].help
+    assert any(line.startswith(f"elute {verb}") for line in examples(main.commands[verb])), page
+    for line in examples(main.commands[verb]):
+        assert line in page, "the epilog wraps an example"
+
+
+def test_every_skipped_example_is_still_there() -> None:
+    assert set(SKIPPED) <= {line for command in (main, *main.commands.values()) for line in examples(command)}
+
+
+@pytest.mark.parametrize("verb", [None, *sorted(main.commands)])
+def test_examples_run_as_written(verb: str | None, folder: Path, quick_compiling: None) -> None:
+    command = main if verb is None else main.commands[verb]
+    for line in examples(command):
+        if line not in SKIPPED:
+            done = run(line, folder)
+            found = 3 if line.startswith("elute check") and "not recoverable" in done.output else 0
+            assert done.exit_code == found, (line, done.output)
+
+
+def test_examples_of_explanations_run(folder: Path) -> None:
+    for line in (
+        "simulate --data docs/data/letor.txt --sessions 5000 --out clicks.parquet",
+        "fit clicks.parquet --out clicks-fit",
+    ):
+        assert run(f"elute {line}", folder).exit_code == 0
+    for line in dict.fromkeys(entry.example for entry in EXPLANATIONS.values()):
+        done = run(line, folder)
+        assert done.exit_code == 0, (line, done.output)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(shell: str) -> None:
+    """Run as the entry point is, since click looks at the program's name."""
+    command = [sys.executable, "-c", "from elute.cli import main; main(prog_name='elute')"]
+    variables = {**os.environ, "_ELUTE_COMPLETE": f"{shell}_source"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert "_ELUTE_COMPLETE" in done.stdout
+    assert "elute" in done.stdout
+    assert not done.stderr
+
+
+def completed(*words: str, typed: str = "") -> list[tuple[str, str]]:
+    found = ShellComplete(main, {}, "elute", "_ELUTE_COMPLETE").get_completions(list(words), typed)
+    return [(item.type, item.value) for item in found]
+
+
+def test_completion_knows_verbs_options_choices_and_codes() -> None:
+    assert completed(typed="ch") == [("plain", "check")]
+    assert ("plain", "--precision") in completed("check", typed="--pre")
+    assert ("plain", "affine") in completed("fit", "log.parquet", "--model", typed="aff")
+    assert ("plain", "opensearch") in completed("judge", "fit", "--format", typed="o")
+    assert completed("explain", typed="thin") == [("plain", "thin_factors")]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check",),
+        ("check", "a.parquet"),
+        ("check", "a.parquet", "--plan"),
+        ("audit", "--log"),
+        ("convert",),
+        ("simulate", "--data"),
+        ("train", "a.parquet", "--features"),
+        ("rank", "ranker", "--features"),
+        ("judge", "fit", "--format", "quepid", "--features"),
+    ],
+)
+def test_completion_leaves_file_names_to_the_shell(words: tuple[str, ...]) -> None:
+    assert completed(*words, typed="dem") == [("file", "dem")]
+
+
+def test_completion_leaves_folders_to_the_shell() -> None:
+    assert completed("judge", typed="fi") == [("dir", "fi")]

@@ -1,0 +1,70 @@
+"""`--memory` and `--spill`: the same answer from less memory, and nothing left behind."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import run_elute
+from elute.cli.options import _bytes
+
+
+def test_sizes_are_read_as_people_write_them() -> None:
+    assert [_bytes(None, None, size) for size in ("2GB", "512 mb", "1.5GiB", "300000000", "64k")] == [
+        2 << 30,
+        512 << 20,
+        3 << 29,
+        300_000_000,
+        64 << 10,
+    ]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("size", "code", "says"), [("plenty", 2, "no amount of memory"), ("10MB", 1, "too little")])
+def test_what_cannot_be_kept_to_is_refused(tmp_path: Path, size: str, code: int, says: str) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("query_id,doc_id,position,click\nq,d,1,0\n")
+    refused = run_elute("check", log, "--memory", size)
+    assert refused.code == code
+    assert says in refused.err
+
+
+def test_the_same_answer_and_an_empty_folder_afterwards(data: Path, tmp_path: Path) -> None:
+    log, spill = data / "yandex" / "train.parquet", tmp_path / "spill"
+    spill.mkdir()
+    limited = run_elute("check", log, "--memory", "300MB", "--spill", spill, "--json")
+    assert limited.out == run_elute("check", log, "--json").out
+    fits = [tmp_path / "one", tmp_path / "two"]
+    assert run_elute("fit", log, "--memory", "300MB", "--spill", spill, "--out", fits[0]).code == 0
+    assert run_elute("fit", log, "--out", fits[1]).code == 0
+    assert (fits[0] / "propensities.parquet").stat().st_size == (fits[1] / "propensities.parquet").stat().st_size
+    assert list(spill.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_to(data: Path, tmp_path: Path) -> None:
+    refused = run_elute("check", data / "yandex" / "test.parquet", "--spill", tmp_path / "missing")
+    assert refused.code == 1
+    assert "cannot write to" in refused.err
+
+
+def test_a_full_disk_leaves_no_half_written_result(data: Path, tmp_path: Path) -> None:
+    """Files may grow to 16 KiB only, which stands for a disk without room; a second run starts cleanly."""
+
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
+
+    log, out, spill = data / "yandex" / "train.parquet", tmp_path / "fit", tmp_path / "spill"
+    spill.mkdir()
+    command = [sys.executable, "-c", "from elute.cli import main; main()", "fit", log, "--memory", "300MB"]
+    words = [*map(str, command), "--spill", str(spill), "--out", str(out)]
+    failed = subprocess.run(words, preexec_fn=full, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1, failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert failed.stderr.splitlines()[-1].startswith("elute: ")
+    assert not (out / "fit.json").exists()  # which marks a fit as whole: others refuse what is left
+    assert run_elute("judge", out, "--format", "quepid", "--out", tmp_path / "judged.csv").code == 1
+    assert list(spill.iterdir()) == []
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
