@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from elute.neural.data import Batch
@@ -69,3 +70,11 @@ def quick(function: Callable[..., Any]) -> Any:
     return jax.jit(
         function, compiler_options={"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
     )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_with_little_optimisation() -> Iterator[None]:
+    """What `quick` does, for functions that compile themselves: for a module that imports this."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

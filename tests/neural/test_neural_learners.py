@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neural_worlds import FEATURES, KEY, POSITIONS, Small, quick, small
+from neural_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 
 from elute.errors import EluteError
 from elute.neural.data import Batch, view
@@ -172,7 +173,9 @@ def test_freezing_keeps_the_joint_loss_from_the_confounder(name: str, group: str
 
 
 @pytest.mark.parametrize("average", ["logit", "exponential", "probability"])
-def test_backdoor_over_the_log_is_that_over_one_large_batch(average: Any) -> None:
+def test_backdoor_over_the_log_is_that_over_one_large_batch(average: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six lists in parts of four."""
+    monkeypatch.setattr("elute.neural.learners.upe._LISTS", 4)
     lists, model = small(4), UPE(NET, over="log", average=average)
 
     @quick
@@ -203,6 +206,7 @@ def test_memory_of_regression_em_and_of_pairwise_debiasing() -> None:
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 1000), lengths=st.tuples(*[st.integers(0, POSITIONS - 1)] * 4))
+@example(seed=635, lengths=(0, 0, 0, 0))
 def test_what_stands_where_no_document_is_changes_nothing(name: str, seed: int, lengths: tuple[int, ...]) -> None:
     """Clicks and scores behind a list's end, and lists without any document."""
     lists, rng = small(seed, (5, *lengths, 5)), np.random.default_rng(seed)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neural_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 from neural_worlds import graded, quick
 
 from elute.audit.ranking import ndcg as audited

@@ -1,17 +1,15 @@
-"""Where batches come from: simulated clicks, rankings, randomised pages, logs, host batches."""
+"""Where batches come from: simulated clicks, rankings, randomised pages, logs."""
 
 from __future__ import annotations
-
-from itertools import islice
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from neural_worlds import BIAS, FEATURES, KEY, POSITIONS, linear_world, quick
+from neural_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 
 from elute.errors import EluteError
-from elute.neural.host import from_table
 from elute.neural.learners.ipw_random import from_random_pages, from_swaps, ipw_random
 from elute.neural.sources import Log, logged, shown_by, world
 
@@ -91,25 +89,6 @@ def test_a_log_is_drawn_list_by_list() -> None:
     np.testing.assert_array_equal(batch.clicks, clicks[drawn])
     np.testing.assert_allclose(batch.logging, rows[drawn] / 7, rtol=1e-6)
     assert np.bincount(drawn, minlength=20).min() > 130
-
-
-def test_host_batches_take_every_list_once_an_epoch_and_start_anywhere() -> None:
-    rng = np.random.default_rng(0)
-    table = rng.normal(size=(40, FEATURES)).astype(np.float32)
-    rows = np.arange(40, dtype=np.int32).reshape(20, 2)
-    rows[3, 1] = -1
-    host = from_table(table, rows, rows.astype(np.float32), seed=1)
-    batches = list(islice(host.batches(0, 5), 12))
-    for epoch in range(3):
-        clicks = np.concatenate([batch.clicks for batch in batches[4 * epoch : 4 * epoch + 4]])
-        np.testing.assert_array_equal(np.sort(clicks[:, 0]), rows[:, 0])
-    assert any((a.clicks != b.clicks).any() for a, b in zip(batches[:4], batches[4:8], strict=True))
-    for batch in batches:
-        real = batch.documents >= 0
-        np.testing.assert_array_equal(real, batch.clicks >= 0)
-        np.testing.assert_array_equal(batch.features[batch.documents[real]], table[batch.clicks[real].astype(int)])
-    for late, batch in zip(islice(host.batches(6, 5), 6), batches[6:], strict=True):
-        np.testing.assert_array_equal(late.clicks, batch.clicks)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from neural_worlds import BIAS, FEATURES, KEY, POSITIONS, graded, linear_world, quick
+from neural_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 
 from elute.errors import EluteError
 from elute.neural import checkpoint, export
-from elute.neural.data import Batch
-from elute.neural.host import Host, HostBatch, from_table
+from elute.neural.host import Host
 from elute.neural.learners.dla import DLA
 from elute.neural.learners.naive import Naive
 from elute.neural.learners.upe import UPE, Stages
@@ -38,6 +39,19 @@ def online() -> Online:
     return Online(shown, jnp.asarray(candidates(data)), 20)
 
 
+def some_lists(positions: int = 3) -> tuple[np.ndarray, ...]:
+    """Features, lists of any length from 1, clicks and logging scores."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 30, (20, positions)).astype(np.int32)
+    rows[np.arange(positions) >= rng.integers(1, positions + 1, 20)[:, None]] = -1
+    clicks = ((rng.random(rows.shape) < 0.5) & (rows >= 0)).astype(np.float32)
+    return rng.normal(size=(30, FEATURES)).astype(np.float32), rows, clicks, rng.normal(size=rows.shape).astype("f4")
+
+
+def host_log() -> Host:
+    return Host(*some_lists())
+
+
 def assert_same(one: Any, other: Any) -> None:
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -47,9 +61,9 @@ def assert_same(one: Any, other: Any) -> None:
     ("learner", "source"),
     [
         (UPE(TINY, ADAM, stages=Stages(10, 20, 50)), online()),
-        (DLA(TINY), Offline(linear_world(20)[0])),
+        (DLA(TINY), host_log()),
     ],
-    ids=["upe online", "dla offline"],
+    ids=["upe online", "dla from the host"],
 )
 def test_resumed_training_is_uninterrupted_training_bit_for_bit(learner: Any, source: Source, tmp_path: Path) -> None:
     whole, halves = Settings(60, 8, 10, 30), [Settings(steps, 8, 10, 30) for steps in (30, 60)]
@@ -82,23 +96,26 @@ def test_online_lists_follow_the_ranker() -> None:
         np.testing.assert_allclose(logging, scores[best], rtol=1e-6)
 
 
+@dataclass(frozen=True, eq=False)
+class Turning(Offline):
+    """A log that becomes another after some steps."""
+
+    later: Any
+    after: int
+
+    def advance(self, learner: Any, state: Any, steps: int, size: int) -> Any:
+        now = self.data if int(state.step) < self.after else self.later
+        return Offline(now).advance(learner, state, steps, size)
+
+
 def test_early_stopping_restores_the_best_state() -> None:
     """Clicks that follow grades at first, and their opposite from the third validation on."""
     data = graded(60)
     rows = candidates(data)[:, :3]
     good = (data.grades[rows] / 4).astype(np.float32)
-
-    def batches(step: int, size: int) -> Any:
-        while True:
-            rng = np.random.default_rng(step)
-            some = rng.integers(0, len(rows), size)
-            clicks = good[some] if step < 20 else 1 - good[some]
-            yield HostBatch(data.features, rows[some], clicks)
-            step += 1
-
+    source = Turning(logged(data.features, rows, good).data, logged(data.features, rows, 1 - good).data, 20)
     told: list[tuple[str, int, int]] = []
     settings = Settings(200, 16, 10, 10, patience=3)
-    source = Host(batches, (FEATURES, 3))
     done = train(
         Naive(LINEAR, Optimiser(rate=0.3)), source, settings, validation=data, progress=lambda *it: told.append(it)
     )
@@ -129,20 +146,20 @@ def test_fused_steps_are_single_steps() -> None:
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
-def test_host_batches_train_as_the_same_batches_on_the_device() -> None:
-    rng = np.random.default_rng(0)
-    table = rng.normal(size=(30, FEATURES)).astype(np.float32)
-    rows = rng.integers(0, 30, (10, 3)).astype(np.int32)
-    clicks = rng.integers(0, 2, (10, 3)).astype(np.float32)
-    model, host = POINTWISE, from_table(table, rows, clicks, seed=5)
-    done = train(model, host, Settings(6, 5, 3, 3))
-    state, step = model.init(jax.random.PRNGKey(0), FEATURES, 3), quick(model.step)
-    for epoch in range(3):
-        order = np.random.default_rng((5, epoch)).permutation(10)
-        for some in (np.sort(order[:5]), np.sort(order[5:])):
-            state, _ = step(state, jnp.asarray(table), Batch(jnp.asarray(rows[some]), jnp.asarray(clicks[some])))
-    for a, b in zip(jax.tree.leaves(done.state), jax.tree.leaves(state), strict=True):
+def test_a_log_on_the_host_trains_as_the_same_log_on_the_device(tmp_path: Path) -> None:
+    """From arrays and from mapped files, whatever the lengths of lists: the same batches in the same order."""
+    arrays = some_lists()
+    np.save(tmp_path / "features.npy", arrays[0])
+    mapped = np.load(tmp_path / "features.npy", mmap_mode="r")
+    settings = Settings(23, 5, 5, 10)
+    sources: list[Source] = [logged(*arrays), Host(*arrays), Host(mapped, *arrays[1:])]
+    done = [train(POINTWISE, source, settings, seed=2) for source in sources]
+    assert_same(done[1].state, done[2].state)
+    for a, b in zip(jax.tree.leaves(done[0].state), jax.tree.leaves(done[1].state), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+    for a, b in zip(done[0].history, done[1].history, strict=True):
+        assert a.loss == pytest.approx(b.loss, rel=1e-5)
+    assert np.ptp([moment.loss for moment in done[0].history]) > 1e-3
 
 
 def test_dla_recovers_propensities_where_order_is_random() -> None:
@@ -196,12 +213,8 @@ def test_wrong_settings_are_named() -> None:
         train(Naive(TINY), online(), Settings(fused=50))
     with pytest.raises(EluteError, match="validation documents have 8 features, training documents 2"):
         train(Naive(TINY), logged(np.ones((2, 2)), [[0, 1]], [[0, 1]]), validation=graded())
-    rows = np.zeros((4, 2), np.int32)
-    host = from_table(np.ones((1, 2), np.float32), rows, rows.astype(np.float32))
     with pytest.raises(EluteError, match="over='batch'"):
-        train(UPE(TINY, over="log"), host, Settings(10, 2, 5, 5))
-    with pytest.raises(EluteError, match="a batch of 8 lists needs as many; there are 4"):
-        train(Naive(TINY), host, Settings(10, 8, 5, 5))
+        train(UPE(TINY, over="log"), host_log(), Settings(10, 2, 5, 5))
     with pytest.raises(EluteError, match="no optimiser 'sgd'"):
         train(Naive(TINY, Optimiser("sgd")), source)  # type: ignore[arg-type]
 

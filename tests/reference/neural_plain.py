@@ -60,7 +60,7 @@ def listwise(f: Floats, targets: Floats) -> float:
 
 def pointwise(f: Floats, targets: Floats) -> float:
     """Sigmoid loss of one list."""
-    return -sum(t * np.log(sigmoid(s)) + (1 - t) * np.log(1 - sigmoid(s)) for s, t in zip(f, targets, strict=True))
+    return -sum(t * np.log(sigmoid(s)) + (1 - t) * np.log(sigmoid(-s)) for s, t in zip(f, targets, strict=True))
 
 
 def pairwise(f: Floats, targets: Floats) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 from elute.errors import EluteError
 from elute.io.features import Features
 from elute.log import read_log
-from elute.train.pages import Pages
+from elute.room import MEMORY, Disk
+from elute.train.pages import Pages, _placed
 from elute.train.task import Inputs, pose
 
 
@@ -117,10 +119,36 @@ def test_weights_go_by_all_bias_columns() -> None:
     with read_log(table, bias="position,device") as log:
         task = pose(log, table, features_of(rows), Inputs("ipw", propensities=known))
     wanted = {(1.0, 0.0), (0.0, 0.8 / 0.1)}
-    assert {tuple(np.round(row, 5).tolist()) for row in task.targets} == wanted
+    assert {tuple(np.round(row, 5).tolist()) for row in task.targets()} == wanted
 
 
-def test_a_gap_is_refused_only_where_positions_must_be_whole() -> None:
+def test_pages_on_disk_are_those_in_memory(tmp_path: Path) -> None:
+    table, features = pa.Table.from_pylist(ROWS[:3]), features_of(ROWS)
+    with read_log(table) as log:
+        found = [pose(log, table, features, Inputs("upe"), room=room).pages for room in (MEMORY, Disk(tmp_path))]
+    for name, here, there in zip(Pages._fields, *found, strict=True):
+        assert isinstance(there, np.memmap), name
+        np.testing.assert_array_equal(here, there)
+    assert found[0].documents.tolist() == [[0, 1], [1, -1]] or found[0].documents.tolist() == [[1, -1], [0, 1]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.data())
+def test_places_count_on_wherever_the_rows_are_cut(lengths: list[int], data: st.DataObject) -> None:
+    page = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.concatenate([np.arange(length) for length in lengths])
+    table = pa.table({"page": page.astype(np.uint64) * 7 + 3, "position": place + 1})
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(page)))) | {0, len(page)})
+    batches = [b for a, z in pairwise(cuts) for b in table.slice(a, z - a).to_batches()]
+    found = list(_placed(pa.RecordBatchReader.from_batches(table.schema, batches)))
+    for number, wanted in enumerate((page, place, place + 1)):
+        parts = [part[number] if number < 2 else part[2]["position"] for part in found]
+        np.testing.assert_array_equal(np.concatenate(parts), wanted)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 3, 1 << 18])
+def test_a_gap_is_refused_only_where_positions_must_be_whole(at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elute.train.pages._ROWS", at_a_time)
     rows = [row | {"position": 3 if row["position"] == 2 else 1} for row in ROWS]
     table, features = pa.Table.from_pylist(rows), features_of(rows)
     with pytest.raises(EluteError, match="on 2 of 2 pages 'position' does not count from 1 without gaps"):

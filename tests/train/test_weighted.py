@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +27,14 @@ from elute.train.pages import Pages
 from elute.train.task import Task
 
 POSITIONS = 4
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_with_little_optimisation() -> Iterator[None]:
+    """These tests compile much and compute little."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def random_pages(seed: int, pages: int = 60) -> tuple[np.ndarray, np.ndarray]:

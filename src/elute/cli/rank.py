@@ -6,16 +6,22 @@ from pathlib import Path
 
 import click
 
+from elute.cli.options import FILES
+
 _EPILOG = """\b
 Examples:
-  elute rank ranker --features new.parquet --out scores.parquet
-  elute rank ranker --features 'test/*.txt' --out scores.parquet
+  elute simulate --data docs/data/letor.txt --sessions 5000 --out clicks.parquet
+  elute train clicks.parquet --features docs/data/letor.txt --model lightgbm --steps 50 --out ranker
+  elute rank ranker --features docs/data/letor.txt --out scores.parquet
+  elute simulate --data docs/data/letor.txt --policy scores --scores scores.parquet --sessions 1000 --out ranked.parquet
 """
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--features", multiple=True, required=True, help="Features of the documents: Parquet, or LETOR files.")
+@click.option(
+    "--features", multiple=True, required=True, type=FILES, help="Features of the documents: Parquet, or LETOR files."
+)
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="Parquet file to write the scores to.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def rank(folder: Path, features: tuple[str, ...], out: str, as_json: bool) -> None:
@@ -29,13 +35,15 @@ def rank(folder: Path, features: tuple[str, ...], out: str, as_json: bool) -> No
     import pyarrow as pa
 
     from elute.files import write_parquet
-    from elute.io.features import read_features
+    from elute.io.features import is_parquet, read_features, size_of
+    from elute.room import beside, too_large
     from elute.train.folder import load
 
     ranker = load(folder)
-    table = read_features(features, ranker.key, ranker.features)
-    scores = ranker.score(table.values)
-    write_parquet(out, table.key.append_column("score", pa.array(scores)))
+    with beside(Path(out), is_parquet(features) and too_large(size_of(features, ranker.key))) as room:
+        table = read_features(features, ranker.key, ranker.features, room)
+        scores = ranker.score(table.values)
+        write_parquet(out, table.key.append_column("score", pa.array(scores)))
     if as_json:
         click.echo(json.dumps({"documents": len(scores), "scores": out}))
     else:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from elute.cli.options import Invocation, reads_log
+from elute.cli.options import FILES, Invocation, reads_log
 from elute.progress import Progress
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from elute.log import ClickLog
 
 LEARNERS = (
@@ -21,10 +23,12 @@ LEARNERS = (
 
 _EPILOG = """\b
 Examples:
-  elute train log.parquet --features features.parquet --learner elute --out ranker
-  elute train log.parquet --features train.txt --validation vali.txt --learner upe --score score --out ranker
-  elute train log.parquet --features features.parquet --learner ipw --propensities fit --model lightgbm --out ranker
-  elute rank ranker --features features.parquet --out scores.parquet
+  elute simulate --data docs/data/letor.txt --sessions 5000 --out clicks.parquet
+  elute fit clicks.parquet --out fit
+  elute train clicks.parquet --features docs/data/letor.txt --learner elute --model linear --steps 200 --out ranker
+  elute train clicks.parquet --features docs/data/letor.txt --learner ipw --propensities fit --model lightgbm --out ipw
+  elute train clicks.parquet --features docs/data/letor.txt --learner upe --model linear --steps 50 --out upe
+  elute rank ranker --features docs/data/letor.txt --out scores.parquet
 
 \b
 Features: Parquet with the query and document columns of the log and a numeric column a feature,
@@ -34,7 +38,9 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
 
 @click.command(epilog=_EPILOG)
 @reads_log
-@click.option("--features", multiple=True, required=True, help="Features of the documents: Parquet, or LETOR files.")
+@click.option(
+    "--features", multiple=True, type=FILES, required=True, help="Features of the documents: Parquet, or LETOR files."
+)
 @click.option("--learner", type=click.Choice(LEARNERS), default="elute", show_default=True, help="How to learn.")
 @click.option(
     "--model",
@@ -45,8 +51,19 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
 )
 @click.option("--score", metavar="COL", help="upe: the score that pages were ranked by.  [default: score]")
 @click.option("--propensities", type=click.Path(), help="ipw: the folder of a fit, or its Parquet file.")
-@click.option("--randomised", metavar="LOG", help="ipw-random: a log of pages in random order, with the same columns.")
-@click.option("--validation", multiple=True, help="Graded documents: the ranker with the best nDCG@10 there is kept.")
+@click.option(
+    "--randomised", metavar="LOG", type=FILES, help="ipw-random: a log of pages in random order, with the same columns."
+)
+@click.option(
+    "--items",
+    type=click.Choice(["ids", "features"]),
+    help="elute: one item is what --item names, or all with equal features.  "
+    "[default: ids, or features where only these join the log]",
+)
+@click.option(
+    "--validation", multiple=True, type=FILES, help="Graded documents: the ranker with the best nDCG@10 there is kept."
+)
+@click.option("--test", multiple=True, type=FILES, help="Graded documents on which the ranker is measured in the end.")
 @click.option("--patience", type=click.IntRange(min=1), help="Stop after so many validations without a better nDCG.")
 @click.option("--steps", type=click.IntRange(min=1), help="Steps, or trees.  [default: 10000; lightgbm: 300]")
 @click.option("--batch", type=click.IntRange(min=1), default=256, show_default=True, help="Pages in a step.")
@@ -54,6 +71,7 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
     "--rate", type=click.FloatRange(min=0, min_open=True), help="Learning rate.  [default: 0.05; lightgbm: 0.1]"
 )
 @click.option("--seed", default=0, show_default=True, help="Of everything drawn.")
+@click.option("--on-disk", is_flag=True, help="Read features and pages as needed, as is done anyway with large ones.")
 @click.option("--resume", is_flag=True, help="Go on from the folder's checkpoint, if there is one.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to write to.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
@@ -66,7 +84,9 @@ def train(
     score: str | None,
     propensities: str | None,
     randomised: str | None,
+    items: Literal["ids", "features"] | None,
     validation: tuple[str, ...],
+    test: tuple[str, ...],
     out: Path,
     resume: bool,
     as_json: bool,
@@ -81,18 +101,19 @@ def train(
     from contextlib import ExitStack
 
     from elute.cli.fit import known
-    from elute.io.features import read_features
     from elute.log import read_log
     from elute.train.learn import How
     from elute.train.learn import train as run
     from elute.train.task import Inputs
 
-    table = read_features(features, (call.options["query"], call.options["doc"]))
+    if items is None and learner == "elute" and call.options["item"] is not None:
+        items = "ids"
+    key = (call.options["query"], call.options["doc"])
     with ExitStack() as stack:
         random = None if randomised is None else stack.enter_context(read_log(randomised, **call.options))
-        inputs = Inputs(learner, score, known(propensities), random, validation)
+        inputs = Inputs(learner, score, known(propensities), random, validation, test, items)
         source = list(call.sources) if len(call.sources) > 1 else call.sources[0]
-        fields = run(log, source, table, inputs, How(**options), out, resume=resume, progress=progress)
+        fields = run(log, source, features, key, inputs, How(**options), out, resume=resume, progress=progress)
     if as_json:
         click.echo(json.dumps(fields))
     else:
@@ -128,8 +149,24 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
     console.print(grid)
     if len(fields["propensities"]) > _SHOWN:
         console.print(f"  … {len(fields['propensities']) - _SHOWN:,} more in train.json")
+    if fields["metrics"]:
+        console.print(_quality(fields["metrics"]))
     command = shlex.join(["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"])
     console.print(Text.assemble(("\n  Next: ", "bold"), command), soft_wrap=True)
+
+
+def _quality(metrics: dict[str, dict[str, float]]) -> Table:
+    """nDCG and ERR by where a list is cut."""
+    from rich.table import Table
+
+    grid = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+    cuts = list(dict.fromkeys(name.partition("@")[2] for found in metrics.values() for name in found))
+    for number, head in enumerate(("\nat", *cuts)):
+        grid.add_column(head, justify="right" if number else "left")
+    for data, found in metrics.items():
+        for metric, said in (("ndcg", "nDCG"), ("err", "ERR")):
+            grid.add_row(f"{said} on the {data} data", *(f"{found[f'{metric}@{cut}']:.4f}" for cut in cuts))
+    return grid
 
 
 _SHOWN = 20

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from elute.errors import EluteError
 
@@ -44,4 +45,9 @@ def load(path: str | Path, like: Any) -> Any:
             raise EluteError(
                 f"{path} has {have} for {name}, where this learner has {want}; use its settings, or delete it"
             )
-    return jax.tree_util.tree_unflatten(structure, [jnp.asarray(leaves[name]) for name, _ in named])
+    return jax.tree_util.tree_unflatten(structure, [_like(leaf, leaves[name]) for name, leaf in named])
+
+
+def _like(leaf: Any, saved: NDArray[Any]) -> Any:
+    """On the device what was there."""
+    return jnp.asarray(saved) if isinstance(leaf, jax.Array) else saved[()]

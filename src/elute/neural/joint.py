@@ -9,15 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
-from elute.neural.networks import Key, Layers, affine, dense, run
+from elute.neural.networks import Key, Layer, affine, dense, run
 
 Document = dict[str, Any]
 """`encoder`: a layer; `network`: two layers."""
 
 WIDTH = 64
 HIDDEN = 256
+
+_MOST = 80.0
+"""Single precision can raise e to ± so much."""
 
 
 def init(key: Key, n_features: int) -> Document:
@@ -46,7 +50,29 @@ def score(document: Document, encoded: Array) -> Array:
 
 
 def everywhere(document: Document, encoded: Array, embeddings: Array) -> Array:
-    """FFN(m + p_k) for every document and every position k (Eq. 14): (…, positions)."""
-    layers: Layers = document["network"]
-    hidden = affine(layers[0], encoded)[..., None, :] + embeddings @ layers[0]["weight"]
-    return affine(layers[1], jax.nn.elu(hidden))[..., 0]
+    """FFN(m + p_k) for every document and every position k (Eq. 14): (…, positions). It has no gradient: nothing is
+    trained through it."""
+    document, encoded, embeddings = jax.lax.stop_gradient((document, encoded, embeddings))
+    last: Layer = document["network"][1]
+    return _hidden(document, encoded, embeddings) @ last["weight"][:, 0] + last["bias"][0]
+
+
+def mean_everywhere(document: Document, encoded: Array, embeddings: Array, mask: Array) -> Array:
+    """The mean of `everywhere` over the documents of a mask, by position: the last layer is linear, so that it can wait
+    until after the mean. It has no gradient either."""
+    document, encoded, embeddings = jax.lax.stop_gradient((document, encoded, embeddings))
+    last: Layer = document["network"][1]
+    shown = mask[..., None, None]
+    total = jnp.where(shown, _hidden(document, encoded, embeddings), 0.0).sum(axis=tuple(range(mask.ndim)))
+    return total @ last["weight"][:, 0] / jnp.maximum(mask.sum(), 1) + last["bias"][0]
+
+
+def _hidden(document: Document, encoded: Array, embeddings: Array) -> Array:
+    """(…, positions, hidden): the hidden layer for every document at every position.
+
+    The exponential in ELU is of a sum, and so a product of two that are computed once a document and once a position.
+    """
+    first: Layer = document["network"][0]
+    a, b = affine(first, encoded)[..., None, :], embeddings @ first["weight"]
+    product = jnp.exp(jnp.clip(a, -_MOST, _MOST)) * jnp.exp(jnp.clip(b, -_MOST, _MOST))
+    return jnp.where(a + b > 0, a + b, product - 1)

@@ -63,8 +63,13 @@ class Log(NamedTuple):
 
     def draw(self, key: Key, size: int) -> Batch:
         """A batch."""
-        some = jax.random.randint(key, (size,), 0, self.documents.shape[0])
+        some = drawn_lists(key, size, self.documents.shape[0])
         return Batch(*jax.tree.map(lambda of_list: of_list[some], self[1:]))
+
+
+def drawn_lists(key: Key, size: int, lists: int) -> Array:
+    """`size` of so many lists, at random with replacement."""
+    return jax.random.randint(key, (size,), 0, lists)
 
 
 class World(NamedTuple):

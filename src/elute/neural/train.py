@@ -18,6 +18,7 @@ from elute.neural import checkpoint as checkpoints
 from elute.neural.data import checked_features
 from elute.neural.learner import Learner, State, scored
 from elute.neural.metrics import Judged, judged, ndcg
+from elute.neural.networks import Key
 from elute.neural.sources import Online, Source
 from elute.progress import Progress, silent
 from elute.ranking import RankingData
@@ -72,11 +73,11 @@ class _Run(NamedTuple):
 
     state: State
     best: State
-    best_ndcg: Array
-    stale: Array
+    best_ndcg: np.float32
+    stale: np.int32
     """Validations since the best one."""
     changing: dict[str, Array]
-    history: Array
+    history: NDArray[np.float32]
     """(validations, 3 + positions)."""
 
 
@@ -93,8 +94,9 @@ def train(
     """Train a learner. With a `checkpoint`, its file is written as training goes, and resumed where it exists."""
     _check(settings, source, validation)
     n_features, positions = source.shape
-    state = learner.init(jax.random.PRNGKey(seed), n_features, positions)
-    run = _Run(state, state, jnp.float32(-1), jnp.int32(0), source.changing(), jnp.zeros((0, 3 + positions)))
+    state = _start(learner, jax.random.PRNGKey(seed), n_features, positions)
+    nothing = np.zeros((0, 3 + positions), np.float32)
+    run = _Run(state, state, np.float32(-1), np.int32(0), source.changing(), nothing)
     if checkpoint is not None and Path(checkpoint).exists():
         run = _Run(*checkpoints.load(checkpoint, run))
         source = source.changed(run.changing)
@@ -105,7 +107,7 @@ def train(
         progress("training" if held is None else f"training: nDCG@{settings.k} {value:.4f}", step, settings.steps)
         if checkpoint is not None:
             checkpoints.save(checkpoint, run)
-    moments = [Moment(int(row[0]), float(row[1]), float(row[2]), row[3:]) for row in np.asarray(run.history)]
+    moments = [Moment(int(row[0]), float(row[1]), float(row[2]), np.asarray(row[3:])) for row in run.history]
     return Trained(learner, run.state if held is None else run.best, moments)
 
 
@@ -123,23 +125,32 @@ def _until_next(
         source = source.refreshed(learner, state, step)
         losses.append(loss)
         lengths.append(length)
-    loss = jnp.average(jnp.stack(losses), weights=jnp.asarray(lengths, jnp.float32))
-    if not jnp.isfinite(loss):
+    loss = np.average(jax.device_get(losses), weights=lengths)
+    if not np.isfinite(loss):
         raise EluteError(
             f"the loss is not finite by step {step:,}; lower the learning rate, {learner.optimiser.rate:g}"
         )
-    value = jnp.float32(jnp.nan) if held is None else _validate(learner, state, held, settings.k)
-    row = jnp.concatenate((jnp.stack((jnp.float32(step), loss, value)), learner.propensities(state)))
-    history = jnp.concatenate((run.history, row[None]))
+    value = np.float32(np.nan if held is None else _validate(learner, state, held, settings.k))
+    row = np.concatenate(([step, loss, value], _propensities(learner, state)), dtype=np.float32)
     better = bool(value > run.best_ndcg)
     return _Run(
         state,
         state if better else run.best,
         value if better else run.best_ndcg,
-        jnp.int32(0) if better else run.stale + 1,
+        np.int32(0 if better else run.stale + 1),
         source.changing(),
-        history,
+        np.concatenate((run.history, row[None])),
     ), source
+
+
+@partial(jax.jit, static_argnames=("learner", "n_features", "positions"))
+def _start(learner: Learner, key: Key, n_features: int, positions: int) -> State:
+    return learner.init(key, n_features, positions)
+
+
+@partial(jax.jit, static_argnames="learner")
+def _propensities(learner: Learner, state: State) -> Array:
+    return learner.propensities(state)
 
 
 @partial(jax.jit, static_argnames=("learner", "k"))

@@ -75,13 +75,18 @@ def load(folder: Path) -> Ranker:
     """The ranker in a folder; a network needs numpy alone, trees need LightGBM."""
     try:
         fields = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        features, key, model = tuple(fields["features"]), tuple(fields["key"]), fields["model"]
+        return ranker(folder, fields)
     except FileNotFoundError:
         raise EluteError(f"{folder} holds no {SUMMARY}; train a ranker into it with 'elute train --out'") from None
     except (ValueError, KeyError, TypeError) as error:
         raise EluteError(f"{folder / SUMMARY} is not as 'elute train' writes it ({error}); train again") from error
-    score = _trees(folder / TREES) if model == "lightgbm" else _network(folder / NETWORK, len(features))
-    return Ranker(features, key, score)
+
+
+def ranker(folder: Path, fields: dict[str, Any]) -> Ranker:
+    """The ranker that these fields of `train.json` describe."""
+    features, key = tuple(fields["features"]), tuple(fields["key"])
+    trees = fields["model"] == "lightgbm"
+    return Ranker(features, key, _trees(folder / TREES) if trees else _network(folder / NETWORK, len(features)))
 
 
 def _network(path: Path, n_features: int) -> Callable[[NDArray[np.float32]], NDArray[Any]]:

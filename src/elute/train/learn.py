@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from elute.errors import EluteError
-from elute.io.features import Features
+from elute.io.features import is_parquet, read_features, size_of
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.provenance import provenance
+from elute.room import beside, too_large
 from elute.train import folder as folders
 from elute.train import task as tasks
+from elute.train.quality import quality
 from elute.train.task import Inputs, Task
 from elute.train.weights import WEIGHTED
 
 _STEPS = {"mlp": 10_000, "linear": 10_000, "lightgbm": 300}
 _RATE = {"mlp": 0.05, "linear": 0.05, "lightgbm": 0.1}
 """By model: the UPE paper's for networks; for trees, a usual choice."""
+
+_IMPRESSION = 20
+"""Bytes of an impression on its page."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +40,15 @@ class How:
     patience: int | None = None
     """Validations in a row without a better nDCG (for lightgbm, trees) after which to stop."""
     seed: int = 0
+    on_disk: bool = False
+    """Leave features and pages on disk; they stay there anyway where they are large."""
 
 
 def train(
     log: ClickLog,
     source: object,
-    features: Features,
+    features: Sequence[str],
+    key: tuple[str, str],
     inputs: Inputs,
     how: How,
     out: Path,
@@ -47,33 +56,57 @@ def train(
     resume: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Train and write the ranker; returns the fields of `train.json`. `source` is what the log was read from."""
+    """Train and write the ranker; returns the fields of `train.json`.
+
+    `source` is what the log was read from, `features` are files, `key` the columns that name a document in them."""
     began = time.perf_counter()
     _check(inputs, how, resume)
-    task = tasks.pose(log, source, features, inputs, progress)
-    steps, rate = how.steps or _STEPS[how.model], how.rate or _RATE[how.model]
-    settings = {
-        "learner": inputs.learner,
-        "model": how.model,
-        "batch": how.batch,
-        "rate": rate,
-        "seed": how.seed,
-        "features": list(features.names),
-        "pages": len(task.pages.documents),
-        "positions": task.pages.documents.shape[1],
-        "clicks": int(task.pages.clicks.sum()),
-    }
-    checkpoint = folders.start(out, settings, resume)
-    run = _trees if how.model == "lightgbm" else _network
-    fields = settings | {
-        "key": features.key.column_names,
-        "note": task.weighing.note or None if task.weighing is not None else None,
-        **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
-        "seconds": time.perf_counter() - began,
-        "provenance": asdict(provenance(log)),
-    }
+    on_disk = _on_disk(log, features, key, how)
+    with beside(out, on_disk) as room:
+        progress("reading features", 0, 0)
+        task = tasks.pose(log, source, read_features(features, key, room=room), inputs, progress, room)
+        steps, rate = how.steps or _STEPS[how.model], how.rate or _RATE[how.model]
+        settings = {
+            "learner": inputs.learner,
+            "model": how.model,
+            "batch": how.batch,
+            "rate": rate,
+            "seed": how.seed,
+            "features": list(task.features.names),
+            "pages": len(task.pages.documents),
+            "positions": task.pages.documents.shape[1],
+            "clicks": int(log.survey.clicks.sum()),
+            "items": inputs.items,
+        }
+        checkpoint = folders.start(out, settings, resume)
+        run = _trees if how.model == "lightgbm" else _network
+        fields = settings | {
+            "key": task.features.key.column_names,
+            "on_disk": on_disk,
+            "note": task.weighing.note or None if task.weighing is not None else None,
+            **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
+            "provenance": asdict(provenance(log)),
+        }
+        fields["metrics"] = _metrics(task, out, fields)
+    fields["seconds"] = time.perf_counter() - began
     folders.save_summary(out, fields)
     return fields
+
+
+def _on_disk(log: ClickLog, features: Sequence[str], key: tuple[str, str], how: How) -> bool:
+    """Whether features and pages stay on disk: where asked for, or where they are large beside the memory."""
+    if how.on_disk and not is_parquet(features):
+        raise EluteError(f"{features[0]} is no Parquet, which alone can be read piece by piece; leave --on-disk out")
+    if how.model == "lightgbm" or not is_parquet(features):
+        return False
+    return how.on_disk or too_large(size_of(features, key) + _IMPRESSION * log.survey.rows)
+
+
+def _metrics(task: Task, out: Path, fields: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """By the ranker as it was written."""
+    ranker = folders.ranker(out, fields)
+    judged = {"validation": task.validation, "test": task.test}
+    return {name: quality(ranker.score, data) for name, data in judged.items() if data is not None}
 
 
 def _check(inputs: Inputs, how: How, resume: bool) -> None:
@@ -86,6 +119,8 @@ def _check(inputs: Inputs, how: How, resume: bool) -> None:
         )
     if how.model == "lightgbm" and resume:
         raise EluteError("trees have no checkpoint to go on from; leave --resume out")
+    if how.model == "lightgbm" and how.on_disk:
+        raise EluteError("trees hold their features in memory; leave --on-disk out, or train a network")
     if how.patience is not None and not inputs.validation:
         raise EluteError("--patience counts validations; add --validation")
 

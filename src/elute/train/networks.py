@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.neural import export
+from elute.neural.host import Host, room_on_device
 from elute.neural.learner import Learner
 from elute.neural.learners import learner as named
 from elute.neural.networks import LINEAR, PAPER, Network
 from elute.neural.optimise import Optimiser
-from elute.neural.sources import logged
+from elute.neural.sources import Source, logged
 from elute.neural.train import Moment, Settings, train
-from elute.normalise import LogStandard
+from elute.normalise import LogStandard, slices
 from elute.progress import Progress, silent
 from elute.ranking import RankingData
 from elute.train.task import Task
@@ -46,13 +47,29 @@ def learn(
 ) -> Learnt:
     """Train a network. Features are put on one scale first, and the scale becomes part of the ranker."""
     scale = LogStandard.fit(as_ranking(task.features.values))
-    scaled = scale(as_ranking(task.features.values)).features
-    source = logged(scaled, task.pages.documents, task.targets, task.pages.scores)
+    source = _source(task, scale)
     held = None if task.validation is None else scale(task.validation)
     model = as_learner(name, network, rate)
     trained = train(model, source, settings, seed=seed, validation=held, progress=progress, checkpoint=checkpoint)
     arrays: dict[str, NDArray[Any]] = {**export.arrays(model, trained.state), "mean": scale.mean, "sd": scale.sd}
     return Learnt(arrays, trained.history, trained.propensities())
+
+
+def _source(task: Task, scale: LogStandard) -> Source:
+    """The pages with scaled features: on the device where they fit, else read as they are needed."""
+    raw = task.features.values
+    scaled = task.room.array("scaled", raw.shape, np.float32)
+    for part, out in zip(slices(raw), slices(scaled), strict=True):
+        out[:] = scale.apply(part)
+    logged_lists = (scaled, task.pages.documents, task.targets(), task.pages.scores)
+    device = room_on_device()
+    if task.room.on_disk or (device is not None and _bytes(logged_lists) > device // 2):
+        return Host(*logged_lists)
+    return logged(*logged_lists)
+
+
+def _bytes(arrays: tuple[NDArray[Any] | None, ...]) -> int:
+    return sum(array.nbytes for array in arrays if array is not None)
 
 
 def as_learner(name: str, network: Network, rate: float) -> Learner:
@@ -63,5 +80,4 @@ def as_learner(name: str, network: Network, rate: float) -> Learner:
 def as_ranking(features: NDArray[np.float32]) -> RankingData:
     """Features without queries, for what looks at features alone."""
     n = len(features)
-    none = np.zeros(n, np.int32)
-    return RankingData(features, none, np.array([0, n]), np.array([""]), none.astype(np.str_))
+    return RankingData(features, np.zeros(n, np.int32), np.array([0, n]), np.array([""]), np.zeros(n, np.str_))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +18,18 @@ from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.ranking import RankingData
 from elute.roles import DEFAULT_QUERY
+from elute.room import MEMORY, Room
 from elute.train import weights
+from elute.train.identity import feature_log
 from elute.train.pages import Asked, Pages, read_pages
 from elute.train.weights import WEIGHTED, Weighing
 
 SESSION = "session_id"
 SCORE = "score"
 """Columns taken where none is named."""
+
+_PAGES = 1 << 16
+"""Pages weighted at a time."""
 
 
 class Task(NamedTuple):
@@ -34,13 +40,20 @@ class Task(NamedTuple):
     weighing: Weighing | None
     """None where the learner finds propensities on its way."""
     validation: RankingData | None
+    test: RankingData | None = None
+    room: Room = MEMORY
+    """Where pages and features lie."""
 
-    @property
     def targets(self) -> NDArray[np.float32]:
         """(pages, places): clicks, weighted where weights are known."""
         if self.weighing is None:
             return self.pages.clicks
-        return self.pages.clicks * self.weighing.weight.astype(np.float32)[self.pages.factor]
+        weight = self.weighing.weight.astype(np.float32)
+        out: NDArray[np.float32] = self.room.array("targets", self.pages.clicks.shape, np.float32)
+        for start in range(0, len(out), _PAGES):
+            some = slice(start, start + _PAGES)
+            out[some] = self.pages.clicks[some] * weight[self.pages.factor[some]]
+        return out
 
 
 @dataclass(frozen=True)
@@ -52,9 +65,19 @@ class Inputs:
     propensities: pa.Table | None = None
     randomised: ClickLog | None = None
     validation: Sequence[str] = ()
+    test: Sequence[str] = ()
+    items: Literal["ids", "features"] | None = None
+    """What `elute` takes for one item; None: ids, or features where only these join the log."""
 
 
-def pose(log: ClickLog, source: object, features: Features, inputs: Inputs, progress: Progress = silent) -> Task:
+def pose(
+    log: ClickLog,
+    source: object,
+    features: Features,
+    inputs: Inputs,
+    progress: Progress = silent,
+    room: Room = MEMORY,
+) -> Task:
     """Read the log's pages and whatever else the learner needs, and refuse what it cannot use.
 
     `source` is what the log was read from."""
@@ -62,13 +85,17 @@ def pose(log: ClickLog, source: object, features: Features, inputs: Inputs, prog
         why = "has no clicks" if log.roles.click is None else "has counts in its rows"
         raise EluteError(f"{log.engine.label} {why}; a ranker learns from impressions, clicked or not")
     asked = _asked(log, inputs)
-    weighing = _weighing(log, inputs, progress)
-    held = None
-    if inputs.validation:
-        key = (log.roles.query or DEFAULT_QUERY, features.key.column_names[-1])
-        held = read_judged(inputs.validation, key, features.names)
+    weighing = _known(log, inputs)
+    key = (log.roles.query or DEFAULT_QUERY, features.key.column_names[-1])
+    held, test = (
+        read_judged(files, key, features.names) if files else None for files in (inputs.validation, inputs.test)
+    )
     progress("reading pages", 0, 0)
-    return Task(features, read_pages(source, asked, features, log.survey.factors), weighing, held)
+    pages = read_pages(source, asked, features, log.survey.factors, room)
+    if inputs.learner == "elute":
+        alike = partial(feature_log, features.values, pages, log.survey.factors)
+        weighing = weights.fitted(log, alike, inputs.items, progress)
+    return Task(features, pages, weighing, held, test, room)
 
 
 def _asked(log: ClickLog, inputs: Inputs) -> Asked:
@@ -107,10 +134,12 @@ def _position(log: ClickLog, learner: str, whole: bool) -> str:
     return found[0]
 
 
-def _weighing(log: ClickLog, inputs: Inputs, progress: Progress) -> Weighing | None:
+def _known(log: ClickLog, inputs: Inputs) -> Weighing | None:
+    """Weights that need no fit."""
     for name, value, owner in (
         ("propensities", inputs.propensities, "ipw"),
         ("randomised", inputs.randomised, "ipw-random"),
+        ("items", inputs.items, "elute"),
     ):
         if value is not None and inputs.learner != owner:
             raise EluteError(f"learner '{inputs.learner}' has no use for --{name}; {owner} has")
@@ -122,6 +151,4 @@ def _weighing(log: ClickLog, inputs: Inputs, progress: Progress) -> Weighing | N
         if inputs.randomised is None:
             raise EluteError("learner 'ipw-random' needs --randomised, a log of pages in random order")
         return weights.randomised(log, inputs.randomised)
-    if inputs.learner == "elute":
-        return weights.fitted(log, progress)
     return weights.unweighted(log) if inputs.learner == "naive" else None

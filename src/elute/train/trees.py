@@ -103,7 +103,7 @@ def grow(
         import lightgbm
     except ImportError as error:
         raise EluteError('--model lightgbm needs LightGBM: pip install "elute[trees]"') from error
-    lists = flat(task.pages.documents, task.targets)
+    lists = flat(task.pages.documents, task.targets())
     kept, document = np.unique(lists.document, return_inverse=True)
     lists, seen = lists._replace(document=document.astype(np.int32)), task.features.values[kept]
     model = lightgbm.Booster(SETTINGS | {"learning_rate": rate, "seed": seed}, lightgbm.Dataset(seen))

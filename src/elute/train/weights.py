@@ -6,6 +6,7 @@ with the impression, so any learner of weighted clicks can use it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from elute.errors import EluteError
 from elute.estimate.given import PROPENSITY, given_values, refuse
 from elute.estimate.pbm import PBM
 from elute.factors import describe, rows
-from elute.identify.check import check
+from elute.identify.check import Check, check
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.repair.merging import merge
@@ -86,10 +87,35 @@ def randomised(log: ClickLog, random: ClickLog) -> Weighing:
     return given(log, survey.factors.append_column(PROPENSITY, pa.array(rate)))
 
 
-def fitted(log: ClickLog, progress: Progress = silent) -> Weighing:
+def fitted(
+    log: ClickLog, alike: Callable[[], ClickLog], items: str | None = None, progress: Progress = silent
+) -> Weighing:
     """Propensities by the fixed-effect fit on the same clicks: what varies within an item identifies them, whatever the
-    logging policy does. A log that is not recoverable is mended by the cheapest merges, and the note says so."""
-    verdict = check(log, progress=progress)
+    logging policy does. A log that is not recoverable is mended by the cheapest merges, and the note says so.
+
+    An item is what the log's ids name (`items` = "ids") or whatever has the same features ("features"): the log that
+    `alike` gives. None: ids, or features where ids leave the log in more components.
+    """
+    by_ids = check(log, progress=progress)
+    if items == "ids" or (items is None and by_ids.recoverable):
+        return _mended(by_ids, [], progress)
+    with alike() as same_features:
+        by_features = check(same_features, progress=progress)
+        if items is None and by_features.components >= by_ids.components:
+            return _mended(by_ids, [], progress)
+        note = (
+            f"items are documents with equal features, which leaves {by_features.components:,} of "
+            f"{by_ids.components:,} components; that is right where relevance is a matter of these features alone"
+        )
+        found = _mended(by_features, [note], progress)
+    factors = log.survey.factors
+    numbered = found.factors.append_column("elute_row", pa.array(np.arange(len(found.propensity))))
+    order = given_values(factors, numbered, "elute_row").astype(np.int64)
+    return Weighing(factors, found.propensity[order], None if found.log_se is None else found.log_se[order], found.note)
+
+
+def _mended(verdict: Check, notes: list[str], progress: Progress) -> Weighing:
+    """The fit, after merging where the log is not recoverable."""
     plan = None if verdict.recoverable else merge(verdict)
     fit = PBM(relevance_prior="auto", progress=progress).fit(verdict.counts, plan)
     refuse(
@@ -98,15 +124,14 @@ def fitted(log: ClickLog, progress: Progress = silent) -> Weighing:
         "the clicks leave open the propensities of",
         "fit with 'elute fit --prior smooth', then train with --learner ipw --propensities",
     )
-    note = ""
     if plan is not None:
         pairs = "; ".join(f"{describe(pair.a)} = {describe(pair.b)}" for pair in plan.pairs[:_MERGES])
         more = f" and {len(plan.pairs) - _MERGES:,} more" if len(plan.pairs) > _MERGES else ""
-        note = (
+        notes.append(
             f"the log is not recoverable ({plan.components_before:,} components): propensities were made to agree, "
             f"{pairs}{more}; without truth in that, the ranking is biased"
         )
-    return Weighing(fit.factors_, fit.propensity_, fit.propensity_log_se_, note)
+    return Weighing(fit.factors_, fit.propensity_, fit.propensity_log_se_, ". ".join(notes))
 
 
 def _errors(factors: pa.Table, table: pa.Table, column: str) -> Floats | None:

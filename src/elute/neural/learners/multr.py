@@ -53,8 +53,9 @@ class MULTR(Learner):
         of_order, of_units = (None, None) if key is None else jax.random.split(key)
         scores = self.network.scores(params["ranker"], seen.x, of_units)
         model = params["simulator"]
-        simulated = joint.everywhere(model["document"], joint.encode(model["document"], seen.x), model["position"])
-        chances = jax.lax.stop_gradient(jax.nn.sigmoid(simulated))
+        encoded = joint.encode(model["document"], seen.x)
+        simulated = joint.score(model["document"], encoded + model["position"])
+        chances = jax.nn.sigmoid(joint.everywhere(model["document"], encoded, model["position"]))
         weights = 1 / dual.inverse_propensity(dual.logits(params["dual"]))
         order = shuffled(seen.mask, of_order)
         targets = doubly_robust(seen.clicks, weights, chances[:, :, 0], self.clip)
@@ -63,7 +64,7 @@ class MULTR(Learner):
             softmax_loss(scores, targets, seen.mask)
             + self.counterfactual * softmax_loss(jnp.take_along_axis(scores, order, axis=1), elsewhere, seen.mask)
             + dual.loss(params["dual"], scores, seen)
-            + sigmoid_loss(_diagonal(simulated), seen.clicks, seen.mask)
+            + sigmoid_loss(simulated, seen.clicks, seen.mask)
         ), memory
 
     def log_propensities(self, state: State) -> Array:

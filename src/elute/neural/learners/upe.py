@@ -38,6 +38,9 @@ from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import attention_rank, softmax_loss
 from elute.neural.networks import Key
 
+_LISTS = 256
+"""Lists adjusted over at a time."""
+
 Average = Literal["logit", "exponential", "probability"]
 Target = Literal["logit", "probability", "ratio", "clicks"]
 Confounding = Literal["scores", "mrr", "dcg", "none"]
@@ -107,8 +110,7 @@ class UPE(Learner):
         encoded = joint.encode(params["document"], seen.x)
         adjusted = memory["log_propensities"]
         if self.over == "batch":
-            adjusted = mean_over_documents(self._propensity_logs(params, encoded), seen.mask, self.average)
-            adjusted = jax.lax.stop_gradient(adjusted)
+            adjusted = self._adjusted(params, encoded, seen.mask)
         weights = dual.inverse_propensity(self._weighing(params, adjusted, step))
         return (
             softmax_loss(scores, seen.clicks * weights, seen.mask)
@@ -156,29 +158,36 @@ class UPE(Learner):
         confounded = jax.lax.stop_gradient(jnp.broadcast_to(wanted, seen.mask.shape))
         return attention_rank(fitted, confounded, seen.mask) + dual.loss(params["dual"], scores, seen)
 
-    def _propensity_logs(self, params: Groups, encoded: Array) -> Array:
-        """(…, positions): for each document, what is averaged, or its logarithm."""
+    def _adjusted(self, params: Groups, encoded: Array, mask: Array) -> Array:
+        """Backdoor adjustment: log P(E | do(K = k)) from what every document gives at every position (Eq. 6d, 7)."""
+        if self.average == "logit":
+            return joint.mean_everywhere(params["document"], encoded, params["position"], mask)
         logits = joint.everywhere(params["document"], encoded, params["position"])
-        return jax.nn.log_softmax(logits, axis=-1) if self.average == "probability" else logits
+        logs = jax.nn.log_softmax(logits, axis=-1) if self.average == "probability" else logits
+        some = jnp.where(mask[..., None], logs, -jnp.inf)
+        return jax.nn.logsumexp(some, axis=tuple(range(mask.ndim))) - jnp.log(jnp.maximum(mask.sum(), 1))
 
     def over_log(self, state: State, features: Array, documents: Array) -> State:
+        """In parts of the log, as all of it at every position would not fit; parts count by their documents."""
         if self.over == "batch":
             return state
 
-        def of_list(rows: Array) -> Array:
-            return self._propensity_logs(state.params, joint.encode(state.params["document"], features[rows]))
+        def of_lists(rows: Array) -> tuple[Array, Array]:
+            encoded = joint.encode(state.params["document"], features[jnp.maximum(rows, 0)])
+            return self._adjusted(state.params, encoded, rows >= 0), (rows >= 0).sum()
 
-        logs = jax.lax.map(of_list, jnp.maximum(documents, 0), batch_size=256)
-        adjusted = mean_over_documents(logs, documents >= 0, self.average)
-        return state._replace(memory={"log_propensities": adjusted})
+        parts, counts = jax.lax.map(of_lists, _in_parts(documents))
+        share = (counts / counts.sum())[:, None]
+        if self.average == "logit":
+            return state._replace(memory={"log_propensities": (share * parts).sum(axis=0)})
+        return state._replace(memory={"log_propensities": jax.nn.logsumexp(parts, axis=0, b=share)})
 
     def log_propensities(self, state: State) -> Array:
         return state.memory["log_propensities"]
 
 
-def mean_over_documents(logs: Array, mask: Array, average: Average) -> Array:
-    """Backdoor adjustment: log P(E | do(K = k)) from what every document gives at every position (Eq. 6d, 7)."""
-    count = jnp.maximum(mask.sum(), 1)
-    if average == "logit":
-        return jnp.where(mask[..., None], logs, 0.0).sum(axis=(0, 1)) / count
-    return jax.nn.logsumexp(jnp.where(mask[..., None], logs, -jnp.inf), axis=(0, 1)) - jnp.log(count)
+def _in_parts(documents: Array) -> Array:
+    """(parts, lists, positions), filled up with empty lists."""
+    lists, positions = documents.shape
+    filled = jnp.pad(documents, ((0, -lists % _LISTS), (0, 0)), constant_values=-1)
+    return filled.reshape(-1, _LISTS, positions)
