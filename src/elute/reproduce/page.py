@@ -60,6 +60,7 @@ def _table(compared: Sequence[Compared]) -> str:
 
 def _cell(entry: Compared) -> str:
     text = number(entry.mean) if entry.sd == 0 or entry.at_most else f"{number(entry.mean)} ± {number(entry.sd)}"
+    text += entry.mark
     if entry.published is None:
         return text
     return f"{text}<br>{published(entry)} {_PASS if entry.passed else _FAIL}"

@@ -31,6 +31,8 @@ class Compared:
     published: Published | None = None
     at_most: bool = False
     """The published value is an upper bound, as in "click MSE < 10⁻⁸"."""
+    mark: str = ""
+    """Set after the measured value; the page's settings say what it means."""
 
     @property
     def mean(self) -> float:
@@ -114,6 +116,7 @@ class Reproduction:
                     "runs": len(entry.measured),
                     "tolerance": None if entry.published is None or entry.at_most else entry.tolerance,
                     "passed": entry.passed,
+                    "mark": entry.mark,
                 }
                 for entry in self.compared
             ],

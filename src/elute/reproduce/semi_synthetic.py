@@ -65,6 +65,8 @@ class Dataset:
     known: str | None
     train: RankingData
     test: RankingData
+    validation: RankingData | None = None
+    """Where there is a file of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,15 +125,16 @@ def _files(folder: Path, split: str) -> list[Path]:
 
 
 def _load(folder: Path) -> Dataset:
-    train, test = (read(_files(folder, split)) for split in ("train", "test"))
-    width = max(train.features.shape[1], test.features.shape[1])
-    train, test = (_usable(_widened(part, width)) for part in (train, test))
+    splits = [split for split in ("train", "test", "vali") if _files(folder, split)]
+    parts = [read(_files(folder, split)) for split in splits]
+    width = max(part.features.shape[1] for part in parts)
+    train, test, *validation = (_usable(_widened(part, width)) for part in parts)
     if not (train.n_queries and test.n_queries):
         raise EluteError(f"{folder}: no query has two documents and a grade above 0; nothing to rank")
     name = folder.resolve().name
     words = " ".join((name, *(file.name for file in _files(folder, "train"))))
     known = next((known for known, pattern in _KNOWN.items() if pattern.search(words)), None)
-    return Dataset(name, known, train, test)
+    return Dataset(name, known, train, test, next((part for part in validation if part.n_queries), None))
 
 
 def _widened(data: RankingData, width: int) -> RankingData:

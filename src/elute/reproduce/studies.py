@@ -20,9 +20,22 @@ STUDIES: dict[str, str] = {
     "identifiability-figure4cd": "how often the graph is connected, over the number of contexts",
     "identifiability-figure7": "how often the graph is connected, over sample size and number of features",
     "repair-budget": "a traffic budget spent well, at random, or on the links alone",
+    "upe-figure3": "propensities that learners find under weak and strong logging policies",
+    "upe-table1": "neural learners online, with lists of their own (hours without a GPU, as all of upe-*)",
+    "upe-figure4": "the propensity of position 1 as lists are renewed online",
+    "upe-table2": "neural learners offline, on the lists of a weak policy",
+    "upe-table3": "what UPE's confounding effect is fitted to",
+    "upe-figure5": "UPE and the naive joint model",
+    "upe-propensities": "which learner finds the propensities, on a larger synthetic set",
     "fit-yandex": "propensities and held-out perplexity on real clicks",
+    "clicks-yandex": "session click models and their held-out perplexity on real clicks",
     "fit-priors": "where the priors help, and whether their error bars hold",
     "fit-coverage": "how often 95% intervals of propensities hold the truth",
+    "cmip-figure1": "relevance of two click models against the logging policy's ranks",
+    "cmip-figure2": "seven click models: what is known in advance, and perplexity under another policy",
+    "cmip-table1": "which metrics predict perplexity under another policy",
+    "cmip-table2": "what choosing a click model by these metrics loses",
+    "limits": "how often tests find where a click model's assumptions fail, and the limits paper's own numbers",
 }
 """Name and what it shows; the module is called the same, with underscores."""
 

@@ -15,11 +15,13 @@ SEEDS = 10
 
 @dataclass(frozen=True)
 class Study:
-    """Where the data are, how many runs to average over, and whom to tell how far it is."""
+    """Where the data are, how many runs to average over, whom to tell how far it is, and where pages go."""
 
     data: Path | None = None
     seeds: int = SEEDS
     progress: Progress = silent
+    out: Path | None = None
+    """The folder that its page goes to, for what several pages share; None: no page is written."""
 
     def command(self, name: str) -> str:
         """The command line that runs it again; the data's place is the reader's own."""
