@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from elute.repair.intervention import swap
     from elute.repair.merging import merge
     from elute.repair.plan import MergePlan, SwapPlan
+    from elute.report.page import Report
 
 _HOMES = {
     "Affine": "elute.estimate.affine",
@@ -43,6 +44,7 @@ _HOMES = {
     "Naive": "elute.estimate.naive",
     "PBM": "elute.estimate.pbm",
     "RegressionEM": "elute.estimate.em",
+    "Report": "elute.report.page",
     "SwapPlan": "elute.repair.plan",
     "TwoTower": "elute.estimate.two_tower",
     "bootstrap": "elute.estimate.bootstrap",
@@ -69,6 +71,7 @@ __all__ = [
     "MergePlan",
     "Naive",
     "RegressionEM",
+    "Report",
     "SwapPlan",
     "TwoTower",
     "__version__",

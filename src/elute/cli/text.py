@@ -1,34 +1,5 @@
 """Text from logs, made safe and short for a terminal."""
 
-from __future__ import annotations
+from elute.text import count, listed, plain, share
 
-from collections.abc import Iterable, Mapping
-
-
-def plain(value: object, width: int = 40) -> str:
-    """A value on one line: control characters escaped, long text cut."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def listed(rows: Iterable[Mapping[str, object]], most: int) -> str:
-    """Some rows in few words: `1, 2, 3 …` for one column, `a·1, b·2 …` for several."""
-    rows = list(rows)
-    words = ["·".join(plain(value, 24) for value in row.values()) for row in rows[:most]]
-    return ", ".join(words) + (" …" if len(rows) > most else "")
-
-
-def count(n: int | None) -> str:
-    """A number with separators, or a dash where there is none."""
-    return "–" if n is None else f"{n:,}"
-
-
-def share(value: float | None) -> str:
-    """A share in percent, never rounded up to all or down to nothing."""
-    if value is None:
-        return "–"
-    if 0.9995 <= value < 1:
-        return ">99.9%"
-    if 0 < value < 0.0005:
-        return "<0.1%"
-    return f"{value:.1%}"
+__all__ = ["count", "listed", "plain", "share"]

@@ -1,0 +1,117 @@
+"""`elute report` and `elute demo` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from report_worlds import AUDIT, charts_of, toy_log
+
+from conftest import run_elute
+from elute.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `elute demo` leaves."""
+    folder = tmp_path_factory.mktemp("demo")
+    outcome = run_elute("demo", "--out", "here", cwd=folder)
+    assert outcome.code == 0, outcome.err
+    (folder / "printed.txt").write_text(outcome.out, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def elute_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """The command line in this process, which starts sooner, in the demo's folder."""
+    monkeypatch.chdir(folder)
+    return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_the_demo_runs_every_verb_and_ends_by_naming_the_page(folder: Path) -> None:
+    printed = (folder / "printed.txt").read_text(encoding="utf-8")
+    at = [printed.index(f"$ elute {verb} here") for verb in ("check", "repair", "fit", "judge", "report")]
+    assert at == sorted(at) and "$ elute audit --fit here" in printed
+    assert "here/report.html" in printed.splitlines()[-1] + printed.splitlines()[-2]
+    audit = json.loads((folder / "here" / "audit.json").read_text())
+    assert [model["name"] for model in audit["models"]] == ["pbm", "naive"]
+    assert audit["models"][0]["cmip"]["estimate"] < audit["models"][1]["cmip"]["estimate"] / 3
+    assert (folder / "here" / "ratings.csv").read_text().startswith("query,docid,rating")
+    page = (folder / "here" / "report.html").read_text(encoding="utf-8")
+    for words in ("Recoverable with a merge plan", "How much is seen", "Is the fit to be trusted?", "--audit here"):
+        assert words in page
+
+
+def test_the_demo_shows_both_verdicts_and_mends_the_broken_log(folder: Path, elute_here: Callable[..., Result]) -> None:
+    printed = (folder / "printed.txt").read_text(encoding="utf-8")
+    assert "✓ Relevance is recoverable" in printed and "✗ Relevance is not recoverable" in printed
+    assert elute_here("check", "here/sound.parquet").exit_code == 0
+    assert elute_here("check", "here/broken.parquet", "--plan", "here/merge.json").exit_code == 0
+    broken = elute_here("check", "here/broken.parquet", "--json", "--session", "session_id")
+    assert broken.exit_code == 3
+    fields = json.loads(broken.stdout)
+    assert fields["component_sizes"] == [6, 4]
+    assert 0 < fields["rankable_queries"] < fields["queries"]
+    assert fields["warnings"] == []
+
+
+def test_a_report_says_what_it_wrote(folder: Path, elute_here: Callable[..., Result]) -> None:
+    outcome = elute_here("report", "here/sound.parquet", "--out", "a/page.html", "--json")
+    assert outcome.exit_code == 0, outcome.stderr
+    fields = json.loads(outcome.stdout)
+    assert fields["report"] == "a/page.html"
+    assert fields["recoverable"] is True and fields["headline"] == "Recoverable"
+    assert fields["bytes"] == (folder / "a" / "page.html").stat().st_size < 5_000_000
+    assert fields["sections"] == ["graph", "rankable", "links", "health", "again", "more"]
+    page = (folder / "a" / "page.html").read_text(encoding="utf-8")
+    assert "elute report here/sound.parquet --out a/page.html" in page
+    assert "elute fit here/sound.parquet --out fit" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--fit", "nowhere"), "no fit"),
+        (("--plan", "nowhere.json"), "no plan 'nowhere.json'"),
+        (("--audit", "nowhere.json"), "no audit 'nowhere.json'"),
+        (("--audit", "here/merge.json"), "is not what 'elute audit --json' writes"),
+        (("--audit", "here/ratings.csv"), "is not what 'elute audit --json' writes"),
+        (("--plan", "here/merge.json", "--bias", "query_id"), "made for bias position"),
+        (("--fit", "here/fits/pbm", "--bias", "query_id"), "--bias position"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_and_no_page(
+    folder: Path, elute_here: Callable[..., Result], words: tuple[str, ...], says: str
+) -> None:
+    outcome = elute_here("report", "here/broken.parquet", *words, "--out", "none.html")
+    assert outcome.exit_code == 1
+    lines = [line for line in outcome.stderr.splitlines() if says in line]
+    assert len(lines) == 1 and lines[0].startswith("elute: "), outcome.stderr
+    assert isinstance(outcome.exception, SystemExit) and outcome.stdout == ""
+    assert not (folder / "none.html").exists()
+
+
+@pytest.mark.parametrize("broken", ["models", "selection", "positions"])
+def test_half_an_audit_is_refused(folder: Path, elute_here: Callable[..., Result], broken: str) -> None:
+    (folder / "half.json").write_text(json.dumps({**AUDIT, broken: [1]}), encoding="utf-8")
+    outcome = elute_here("report", "here/sound.parquet", "--audit", "half.json", "--out", "none.html")
+    assert outcome.exit_code == 1 and "half.json is not what" in outcome.stderr
+    assert not (folder / "none.html").exists()
+
+
+def test_contexts_get_a_line_each(tmp_path: Path, elute_here: Callable[..., Result]) -> None:
+    table = toy_log(broken=False, sessions=6000)
+    device = ["phone" if session % 3 else "desk" for session in table["session_id"].to_pylist()]
+    pq.write_table(table.append_column("device", [device]), tmp_path / "log.parquet")
+    words = (tmp_path / "log.parquet", "--bias", "position,device")
+    assert elute_here("fit", *words, "--out", tmp_path / "fit").exit_code == 0
+    outcome = elute_here("report", *words, "--fit", tmp_path / "fit", "--out", tmp_path / "page.html")
+    assert outcome.exit_code == 0, outcome.stderr
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    rows = charts_of(page)["propensity-0"]["spec"]["data"]["values"]
+    assert {row["series"] for row in rows} == {"device phone", "device desk"} and len(rows) == 20
+    assert all(0 < row["low"] <= row["y"] <= row["high"] for row in rows)
