@@ -12,15 +12,13 @@ import pytest
 from elute.neural.learners import learner
 from elute.neural.learners.ipw import IPW
 from elute.neural.metrics import candidates
-from elute.neural.networks import LINEAR, Network
+from elute.neural.networks import LINEAR
 from elute.neural.sources import Online, world
 from elute.neural.train import Settings, train
 from elute.reproduce import upe_training
 from elute.reproduce.upe_learners import FITTED, RANDOM, learners_named
 from elute.reproduce.upe_training import Schedule, train_seeds
 from elute.reproduce.upe_worlds import ONLINE, RANKINGS, STRONG, VARIED, setup, synthetic_set, top
-
-SMALL = Network((4,), 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +31,7 @@ def test_each_seed_is_trained_as_it_would_be_alone(graded, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     made = replace(setup(graded, ONLINE, 2), test=graded.validation)  # one shape, compiled once
     schedule = Schedule(8, 16, 2, 4)
-    model = learner("dla", network=SMALL)
+    model = learner("dla", network=LINEAR)
     found = train_seeds([model, model], made, schedule=schedule)
     upe_training._advance.clear_cache()  # what was compiled for a GPU
     for seed in range(2):

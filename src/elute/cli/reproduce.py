@@ -54,7 +54,7 @@ def reproduce(name: str | None, data: Path | None, seeds: int, out: str | None, 
             click.echo(f"{known:<32}{shows}")
         return
     with Reporter() as progress:
-        result = reproduce(name, Study(data, seeds, progress))
+        result = reproduce(name, Study(data, seeds, progress, None if out is None else Path(out)))
     if out is not None:
         written = page.write(out, result)
     if as_json:
@@ -87,4 +87,4 @@ def _values(entry: Compared) -> tuple[str, str, str]:
     from elute.reproduce.page import number, published
 
     verdict = {None: "", True: "[green]✓[/]", False: "[red]✗[/]"}[entry.passed]
-    return published(entry), f"{number(entry.mean)} ± {number(entry.sd)}", verdict
+    return published(entry), f"{number(entry.mean)} ± {number(entry.sd)}{entry.mark}", verdict
