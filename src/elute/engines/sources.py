@@ -1,8 +1,8 @@
 """From what a user names (paths, globs, a database table, a table in memory) to a relation in DuckDB.
 
-Parquet and database tables are read in place, column by column. Text formats are parsed once, into a
+Parquet and database files are read in place, column by column. Text formats are parsed once, into a
 compressed scratch table of just the columns that play a role: parsing is the slow part, and a check
-passes over the log several times.
+passes over the log several times. So is what comes over a network, from Postgres or as remote Parquet.
 
 CSV has no types. Everything in it is read as text, so that the ids 007 and 7 stay two ids.
 """
@@ -16,13 +16,18 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
 from elute.engines import delimited, sql
 from elute.errors import EluteError
+from elute.urls import is_postgres, is_remote, shown
+
+if TYPE_CHECKING:
+    from elute.engines.http_table import HttpTable
+    from elute.engines.postgres import PostgresTable
 
 FORMATS = {
     "parquet": (".parquet", ".pq"),
@@ -49,7 +54,9 @@ class Source:
         self.connection.execute("SET streaming_buffer_size = '64MB'")
         self.connection.execute("SET perfect_ht_threshold = 20")  # factors of small integers, grouped by array
         self.untyped = False
-        self._is_text = False
+        self._copied_once = False
+        self._over_network = False
+        self._streamed: PostgresTable | HttpTable | None = None
         self._json_files = ""
         self.files: list[str] = []
         self.label = label
@@ -72,17 +79,19 @@ class Source:
         return table
 
     def prepare(self, columns: Sequence[str]) -> None:
-        """Parse a text source, once, keeping these columns."""
-        if not self._is_text:
+        """Parse or fetch a source that is slow to read, once, keeping these columns."""
+        if not self._copied_once:
             return
         path = str(self.scratch / "log.duckdb")
         if self._json_files:
             self.relation = self._typed_json(columns)
+        if self._streamed:
+            self.relation = self._register("elute_roles", self._streamed.only(columns))
         with self.reading():
             self.connection.execute(f"ATTACH {sql.text(path)} AS scratch")
             self.connection.execute(f"CREATE TABLE scratch.log AS SELECT {sql.names(columns)} FROM {self.relation}")
         self.relation = "scratch.log"
-        self._is_text = False
+        self._copied_once = False
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -90,20 +99,29 @@ class Source:
         try:
             yield
         except duckdb.Error as error:
-            raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
+            if not self._over_network:
+                raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
+            from elute.engines import remote
+
+            raise EluteError(f"cannot read {self.label}: {remote.said(error)}") from None
 
     def _open(self, source: object) -> str:
         if isinstance(source, str | Path):
             return self._open_paths([str(source)])
         if isinstance(source, Sequence) and source and all(isinstance(path, str | Path) for path in source):
             return self._open_paths([str(path) for path in source])
-        self.connection.register("log_table", to_arrow(source))
-        return "log_table"
+        return self._register("log_table", to_arrow(source))
+
+    def _register(self, name: str, table: object) -> str:
+        self.connection.register(name, table)
+        return name
 
     def _open_paths(self, paths: list[str]) -> str:
-        self.label = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+        self.label = shown(paths[0]) if len(paths) == 1 else f"{shown(paths[0])} and {len(paths) - 1} more"
         if any(path.startswith(_DATABASE) for path in paths):
             return self._open_database(paths)
+        if any(is_postgres(path) or is_remote(path) for path in paths):
+            return self._open_remote(paths)
         files = [file for path in paths for file in _files(path)]
         self.files = files
         kinds = {_kind(file) for file in files}
@@ -113,12 +131,29 @@ class Source:
         listed = "[" + ", ".join(sql.text(file) for file in files) + "]"
         if kind == "parquet":
             return f"read_parquet({listed}, union_by_name = true)"
-        self._is_text = True
+        self._copied_once = True
         if kind == "csv":
             self.untyped = True
             return delimited.relation(files)
         self._json_files = listed
         return f"read_json({listed}, format = 'newline_delimited', union_by_name = true, sample_size = -1)"
+
+    def _open_remote(self, paths: list[str]) -> str:
+        """What comes over a network is streamed each time it is read: `prepare` keeps what is read often."""
+        self._copied_once = self._over_network = True
+        if not any(is_postgres(path) for path in paths):
+            from elute.engines import http_table, remote
+
+            found = remote.open_files(paths, self.label)
+            if isinstance(found, http_table.HttpTable):
+                self._streamed = found
+            return self._register("log_table", found)
+        if len(paths) > 1:
+            raise EluteError(f"{self.label}: one Postgres table at a time")
+        from elute.engines.postgres import PostgresTable
+
+        self._streamed = PostgresTable(paths[0])
+        return self._register("log_table", self._streamed)
 
     def _typed_json(self, columns: Sequence[str]) -> str:
         """JSON strings stay strings, also those that look like a date or a UUID."""
@@ -173,7 +208,8 @@ def to_arrow(table: Any) -> pa.Table:
 def _files(path: str) -> list[str]:
     """The files a path, a glob or a folder stands for, in a fixed order."""
     if "://" in path:
-        raise EluteError(f"{path}: only files and duckdb:// tables can be read")
+        known = "files, duckdb:// and postgres:// tables, and Parquet at s3:// and https://"
+        raise EluteError(f"{shown(path)}: elute reads {known}")
     if Path(path).is_dir():
         files = sorted(str(file) for file in Path(path).rglob("*") if _suffix(file.name) and file.is_file())
         if not files:

@@ -89,6 +89,7 @@ class SparkEngine:
         present = [column for column in own.ids if column in types]
         row = self._log.row(self._log.log(roles).agg(*counted))
         self._totals = dict(zip(["", *(back[column] for column in present)], row[: len(present) + 1], strict=True))
+        self._log.with_nulls = {column for column, filled in self._totals.items() if filled < row[0]}
         answers = row[len(present) + 1 :]
         for flaw, rows, example in zip(flaws, answers[::2], answers[1::2], strict=True):
             if rows:

@@ -25,6 +25,8 @@ class SparkFrame:
 
     def __init__(self, source: object) -> None:
         self.frame, self.label, self.untyped = open_frame(source)
+        self.with_nulls: set[str] | None = None
+        """Columns that hold nulls, once they have been counted."""
         self.types = {field.name: field.dataType.simpleString() for field in self.frame.schema.fields}
 
     def log(self, roles: Roles) -> DataFrame:
@@ -32,7 +34,10 @@ class SparkFrame:
         return self.frame.select(*(self.column(column).alias(name) for column, name in self.short(roles).items()))
 
     def complete(self, roles: Roles) -> DataFrame:
-        return self.log(roles).dropna(subset=list(self.names(roles)[0].ids))
+        """Rows without a null id; only columns that have nulls are looked at, since each costs a scan."""
+        short = self.short(roles)
+        lacking = [short[column] for column in roles.ids if self.with_nulls is None or column in self.with_nulls]
+        return self.log(roles).dropna(subset=lacking) if lacking else self.log(roles)
 
     def usable(self, roles: Roles) -> DataFrame:
         """The rows that count: no null id, at least one impression."""

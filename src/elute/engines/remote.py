@@ -1,0 +1,126 @@
+"""Parquet in S3 and behind https, as what DuckDB scans: only the columns it asks for are fetched.
+
+DuckDB's own reader of remote files is an extension that has to be downloaded; pyarrow, which elute needs anyway, reads
+S3 as a dataset, and `elute.engines.http_table` reads ranges over https.
+
+Credentials are the user's own. S3: what the AWS tools use (environment, ~/.aws, a machine's role; AWS_ENDPOINT_URL
+for other servers). https: see `elute.engines.http_file`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from elute.engines.http_table import HttpTable
+from elute.errors import EluteError
+from elute.urls import shown
+
+_PARQUET = (".parquet", ".pq")
+_FORMAT = ds.ParquetFileFormat()
+_AT_ONCE = 16
+"""Files whose footers are read at a time."""
+_KEYS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID")
+_NEXT = {
+    "ACCESS_DENIED": "check the AWS credentials and that they may read this",
+    "INVALID_ACCESS_KEY": "check the AWS credentials",
+    "SIGNATURE_DOES_NOT_MATCH": "check the AWS secret key",
+    "NETWORK_CONNECTION": "check AWS_ENDPOINT_URL and the network",
+}
+"""What to do about an AWS error."""
+
+
+def open_files(urls: Sequence[str], label: str) -> ds.Dataset | HttpTable:
+    """All files as one table, columns matched by name."""
+    in_s3 = [url.startswith("s3://") for url in urls]
+    if any(in_s3) and not all(in_s3):
+        raise EluteError(f"{label}: files of one place at a time; s3:// and https:// do not mix")
+    try:
+        return _s3_dataset(urls) if all(in_s3) else HttpTable([_checked(url) for url in urls])
+    except (pa.ArrowException, OSError) as error:
+        raise EluteError(f"cannot read {label}: {said(error)}") from None
+
+
+def said(error: Exception) -> str:
+    """What went wrong in one line, without DuckDB's and Arrow's frames around it and without credentials."""
+    text = re.sub(r"^.*?reading the stream registered as '\w+' failed: ", "", str(error), flags=re.DOTALL)
+    text = re.sub(r"^[A-Za-z ]*[Ee]rror: ", "", text)
+    line = text.partition(". Detail: ")[0].strip().partition("\n")[0]
+    for key in _KEYS:
+        if os.environ.get(key):
+            line = line.replace(os.environ[key], "…")
+    step = next((step for words, step in _NEXT.items() if words in line), None)
+    line = line if len(line) <= 240 else line[:237] + "…"
+    return f"{line}; {step}" if step else line
+
+
+def _checked(url: str) -> str:
+    if "*" in url:
+        raise EluteError(f"{shown(url)}: files behind https cannot be listed; name each of them")
+    if not re.split(r"[?#]", url)[0].lower().endswith(_PARQUET):
+        raise EluteError(f"{shown(url)}: only Parquet can be read from there; the name must end in .parquet")
+    return url
+
+
+def _s3_dataset(urls: Sequence[str]) -> ds.Dataset:
+    fragments = [fragment for url in urls for fragment in _s3(url)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        schemas = list(pool.map(lambda fragment: fragment.physical_schema, fragments))
+    return ds.FileSystemDataset(fragments, pa.unify_schemas(schemas, promote_options="permissive"), _FORMAT)
+
+
+def _s3(url: str) -> list[Any]:
+    """The Parquet files that a path, a glob or a folder stands for, in a fixed order."""
+    path = url.removeprefix("s3://")
+    if "@" in path.partition("/")[0] or re.search(r"\?[^/]*=", path):
+        raise EluteError(f"{shown(url)}: credentials do not belong into the URL; AWS_ACCESS_KEY_ID or ~/.aws has them")
+    system = _s3_system(path.partition("/")[0])
+    paths = _matching(system, path)
+    if not paths:
+        raise EluteError(f"no Parquet file '{shown(url)}'")
+    return [_FORMAT.make_fragment(path, filesystem=system) for path in paths]
+
+
+def _s3_system(bucket: str) -> fs.S3FileSystem:
+    """AWS's own server in the bucket's region, or the one that the environment names."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint:
+        scheme, _, host = endpoint.rstrip("/").rpartition("://")
+        return fs.S3FileSystem(endpoint_override=host, scheme=scheme or "https")
+    if os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"):
+        return fs.S3FileSystem()
+    try:
+        return fs.S3FileSystem(region=fs.resolve_s3_region(bucket))
+    except OSError:
+        return fs.S3FileSystem()
+
+
+def _matching(system: fs.FileSystem, path: str) -> list[str]:
+    fixed = re.split(r"[*?]", path)[0]
+    if fixed == path:
+        found = system.get_file_info(path.rstrip("/"))
+        if found.type == fs.FileType.File:
+            return [path]
+        folder, pattern = path.rstrip("/"), re.compile(re.escape(path.rstrip("/")) + "/.*")
+    else:
+        folder, pattern = fixed.rpartition("/")[0], _pattern(path)
+    selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
+    return sorted(
+        info.path
+        for info in system.get_file_info(selector)
+        if info.type == fs.FileType.File and pattern.fullmatch(info.path) and info.path.lower().endswith(_PARQUET)
+    )
+
+
+def _pattern(glob: str) -> re.Pattern[str]:
+    """** stands for folders, * and ? for what is within one name."""
+    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
+    return re.compile("".join(signs.get(part) or re.escape(part) for part in parts), re.DOTALL)
