@@ -308,8 +308,9 @@ class SparkEngine:
         return worker.Job(roles, survey.keys, survey.usable, total, self._partitions(survey), exact)
 
     def _partitions(self, survey: Survey) -> int:
+        """As many for each core, so that none is idle at the end."""
         cores = self._log.frame.sparkSession.sparkContext.defaultParallelism
-        return max(cores, -(-survey.usable // ROWS_A_PARTITION))
+        return cores * max(1, -(-survey.usable // (ROWS_A_PARTITION * cores)))
 
     def _by_item(self, roles: Roles, partitions: int) -> DataFrame:
         """Usable rows as keys and counts, all rows of an item in one partition."""
