@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= $(ELUTE_DATA)
 
-.PHONY: demo test lint format bench reproduce clean
+.PHONY: demo test lint format bench reproduce docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/elute demo
@@ -37,6 +37,10 @@ reproduce: $(VENV)/.installed-dev
 	for name in $$($(BIN)/elute reproduce | cut -d' ' -f1); do \
 	  ELUTE_DATA="$(DATA)" $(BIN)/elute reproduce $$name --out docs/reproductions || exit 1; done
 
+# The docs site, into site/; a warning is an error. The variable silences an advertisement of another builder.
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[report]"
@@ -50,5 +54,5 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt
 
 # What runs leave behind; .venv and the benchmarks' logs stay.
 clean:
-	rm -rf demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

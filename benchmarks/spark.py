@@ -2,6 +2,7 @@
 
     python -m benchmarks.spark              # BENCH_ROWS=10000000 by default, local[2]
     python -m benchmarks.spark --cluster    # two executors in processes of their own, one of them killed on the way
+    python -m benchmarks.spark --growth     # 1, 10 and 100 million rows, here and in Spark; draws docs/img/growth.svg
 
 Starting Spark and its Python workers is measured apart from the work. Goal: the whole check below 1.2 × the groupBy.
 """
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,6 +29,7 @@ from benchmarks import logs
 
 BIAS = ["position", "context"]
 GOAL = 1.2
+ENGINES = {"embedded": "duckdb", "Spark, local[2]": "spark"}
 
 
 def start(master: str) -> Any:
@@ -126,9 +129,33 @@ def killed(rows: int) -> None:
     sys.exit(0 if same and victims else 1)
 
 
+def growth(sizes: tuple[int, ...] = (1_000_000, 10_000_000, 100_000_000)) -> None:
+    """Seconds of the whole check by size; the picture of the docs."""
+    from elute.report import charts, render
+
+    start("local[2]")
+    for engine in ENGINES.values():
+        check(logs.click_log(10_000), engine)
+    rows = []
+    print("| rows | " + " | ".join(ENGINES) + " |\n|---|" + "---|" * len(ENGINES))
+    for size in sizes:
+        path = logs.click_log(size)
+        seconds = {name: timed(partial(check, path, engine))[0] for name, engine in ENGINES.items()}
+        print(f"| {size:,} | " + " | ".join(f"{value:.1f}" for value in seconds.values()) + " |", flush=True)
+        rows += [{"rows": size, "seconds": value, "engine": name} for name, value in seconds.items()]
+    spec = charts.lines(rows, x="rows", y="seconds", series="engine", log_x=True, log_y=True)
+    Path("docs/img/growth.svg").write_text(render.svg(spec), encoding="utf-8")
+
+
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--cluster", action="store_true")
+    options.add_argument("--growth", action="store_true")
     chosen = options.parse_args()
     size = int(os.environ.get("BENCH_ROWS", "10000000"))
-    killed(size) if chosen.cluster else compare(size, int(os.environ.get("BENCH_REPEATS", "2")))
+    if chosen.growth:
+        growth()
+    elif chosen.cluster:
+        killed(size)
+    else:
+        compare(size, int(os.environ.get("BENCH_REPEATS", "2")))

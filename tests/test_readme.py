@@ -14,12 +14,15 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [
     "README.md",
+    "docs/convert.md",
     "docs/check.md",
     "docs/repair.md",
     "docs/fit.md",
     "docs/simulate.md",
     "docs/train.md",
     "docs/audit.md",
+    "docs/report.md",
+    "docs/assumptions.md",
 ]
 
 

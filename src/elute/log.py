@@ -103,8 +103,8 @@ def read_log(
     """Open a click log and check it; raises `EluteError` with every problem in one message.
 
     `source`: a path, a glob, a folder or a list of them (Parquet, CSV or NDJSON, gzip too; or a folder in
-    ULTRA's text format), `duckdb://file.db#table`, or a pandas, polars or Arrow table. `item` defaults to
-    the query and doc columns and may name any columns, feature columns for instance (`feature_*`).
+    ULTRA's text format), `duckdb://file.db#table`, `postgres://user@host/db#schema.table`, Parquet at s3:// or https://,
+    or a pandas, polars or Arrow table. `item` defaults to the query and doc columns and may name any columns, feature columns for instance (`feature_*`).
     A folder of `elute count` takes the log's place. `impressions`: where rows are counts, the column that holds
     them. `session`: a result page's id, used for a health check. `exact`: tell items apart by value instead of by a
     64-bit hash. `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame.
@@ -116,11 +116,11 @@ def read_log(
     clicks: str | None = click
     opened: Engine
     if engine == "spark":
-        if memory is not None or spill is not None:
-            raise EluteError("Spark has its own memory and scratch settings: leave out --memory and --spill")
+        if memory is not None:
+            raise EluteError("Spark has memory settings of its own: leave out --memory")
         from elute.engines.spark import SparkEngine
 
-        opened = SparkEngine(source, exact)
+        opened = SparkEngine(source, exact, spill)
     elif counted.is_counts(source):
         return _counted(counted.CountsEngine(source), query, doc, item, bias, click, impressions, session)
     elif ultra.is_ultra(source):

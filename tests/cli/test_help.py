@@ -14,9 +14,11 @@ from click.shell_completion import ShellComplete
 
 from elute.cli import main
 from elute.explain import EXPLANATIONS
-from shell import demo, run
+from shell import beside_docs, run
 
 FLOW = ["check", "repair", "fit", "audit", "judge", "report"]
+
+TRAIN = "elute train clicks.parquet --features docs/data/letor.txt"
 
 SKIPPED = {
     "elute reproduce identifiability-table1 --data data/identifiability --seeds 3": "needs real data",
@@ -25,9 +27,8 @@ SKIPPED = {
     "elute demo": "the fixture runs it",
     "elute fit demo/sound.parquet --bootstrap 200 --cluster query_id --out fit": "200 fits; docs/fit.md runs 50",
     "elute fit demo/sound.parquet --model dbn --session session_id --out browsed": "compiles; docs/audit.md runs ubm",
-    "elute train clicks.parquet --features docs/data/letor.txt --learner upe --model linear --steps 50 --out upe": (
-        "compiles; tests/cli/test_train.py trains it"
-    ),
+    f"{TRAIN} --learner upe --model linear --steps 50 --out upe": "compiles; tests/neural trains it",
+    f"{TRAIN} --learner ipw --propensities fit --model lightgbm --out ipw": "300 trees; docs/train.md grows 50",
     "elute audit --assumptions --log demo/broken.parquet": "docs/assumptions.md runs it",
 }
 """Examples that this test does not run, and why."""
@@ -71,7 +72,8 @@ def test_examples_run_as_written(tmp_path: Path, quick_compiling: None) -> None:
     """Verb by verb, then those of explanations."""
     lines = [line for command in (main, *main.commands.values()) for line in examples(command)]
     lines += [entry.example for entry in EXPLANATIONS.values()]
-    folder = demo(tmp_path)
+    folder = beside_docs(tmp_path)
+    assert run("elute demo", folder).exit_code == 0
     for line in dict.fromkeys(lines):
         if line in SKIPPED:
             continue

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from elute.cli.options import FILES
 from elute.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 
 FORMATS = ("quepid", "opensearch", "ranklib", "trec", "lightgbm", "xgboost")
@@ -14,9 +15,11 @@ FORMATS = ("quepid", "opensearch", "ranklib", "trec", "lightgbm", "xgboost")
 
 _EPILOG = """\b
 Examples:
-  elute judge fit --format quepid --out ratings.csv
-  elute judge fit --format trec --grades 0.1,0.3,0.6 --min-precision 10 --out qrels.txt
-  elute judge fit --format lightgbm --log log.parquet --features features.parquet --out bundle
+  elute judge demo/fits/pbm --format quepid --out ratings.csv
+  elute judge demo/fits/pbm --format trec --grades 0.1,0.3,0.6 --min-precision 10 --out qrels.txt
+  elute simulate --data docs/data/letor.txt --sessions 5000 --out clicks.parquet
+  elute fit clicks.parquet --out clicks-fit
+  elute judge clicks-fit --format lightgbm --log clicks.parquet --features docs/data/letor.txt --out bundle
 
 \b
 lightgbm and xgboost make a folder to train on from clicks; they need --log, with a column of result pages
@@ -36,8 +39,12 @@ lightgbm and xgboost make a folder to train on from clicks; they need --log, wit
     metavar="P",
     help="Leave out items whose relevance has a standard error above 1/P.",
 )
-@click.option("--features", multiple=True, help="ranklib, bundles: the documents' features, Parquet or LETOR.")
-@click.option("--log", multiple=True, metavar="LOG", help="Bundles, or where items are not a query and a document.")
+@click.option(
+    "--features", multiple=True, type=FILES, help="ranklib, bundles: the documents' features, Parquet or LETOR."
+)
+@click.option(
+    "--log", multiple=True, metavar="LOG", type=FILES, help="Bundles, or where items are not a query and a document."
+)
 @click.option("--query", metavar="COL", default=DEFAULT_QUERY, show_default=True, help="The query's name.")
 @click.option("--doc", metavar="COL", default=DEFAULT_DOC, show_default=True, help="The document's name.")
 @click.option("--click", metavar="COL", default=DEFAULT_CLICK, show_default=True, help="Bundles: the log's clicks.")

@@ -13,6 +13,7 @@ import click
 
 from elute.cli.progress import Reporter
 from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
+from elute.urls import shown
 
 NOT_RECOVERABLE = 3
 """Exit code of a verb that ran and found, or left, the log not recoverable."""
@@ -98,14 +99,14 @@ class Invocation:
         return Invocation(self.sources, {**self.options, option: value})
 
     def command(self, verb: str, *extra: str) -> str:
-        """A command on the same log with the same columns."""
+        """A command on the same log with the same columns; passwords in URLs are left out."""
         words = ["elute", verb, *self.sources]
         for option, value in self.options.items():
             if value is True:
                 words.append(f"--{option}")
             elif value != _DEFAULTS[option]:
                 words += [f"--{option}", str(value)]
-        return shlex.join([*words, *extra])
+        return shlex.join(map(shown, [*words, *extra]))
 
 
 def reads_log(command: Callable[..., None]) -> Callable[..., None]:

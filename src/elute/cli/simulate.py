@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from elute.cli.options import FILES
 from elute.cli.progress import Reporter
 
 USERS = ("pbm", "cpbm", "cascade", "dcm", "ubm", "dbn", "mixture-dbn", "carousel", "trust", "pl-choice")
@@ -16,9 +17,10 @@ POLICIES = ("uniform", "noisy-oracle", "lambdamart", "weak", "scores")
 
 _EPILOG = """\b
 Examples:
-  elute simulate --data train.txt.gz --user pbm --sessions 100000 --out log.parquet
-  elute simulate --data 'Fold1/*.txt' --policy weak --user dbn --user-setting continuation=0.9 --out log.parquet
-  elute simulate --data train.txt.gz --policy scores --scores model.parquet --swap plan.json --out log.parquet
+  elute simulate --data docs/data/letor.txt --user pbm --sessions 5000 --out clicks.parquet
+  elute simulate --data 'docs/data/*.txt' --policy weak --user dbn --user-setting continuation=0.9 --out browsed.parquet
+  elute repair browsed.parquet --method swap --out swap.json
+  elute simulate --data docs/data/letor.txt --policy weak --user dbn --swap swap.json --out mended.parquet
 
 \b
 The log has session_id, query_id, doc_id, position, score and click (and context, for cpbm);
@@ -45,7 +47,9 @@ def _seeded(seed: int, settings: tuple[str, ...]) -> dict[str, Any]:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--data", multiple=True, required=True, help="Ranking data: LETOR/SVMlight files, or an ULTRA folder.")
+@click.option(
+    "--data", multiple=True, required=True, type=FILES, help="Ranking data: LETOR/SVMlight files, or an ULTRA folder."
+)
 @click.option("--policy", type=click.Choice(POLICIES), default="noisy-oracle", show_default=True, help="Who ranks.")
 @click.option("--policy-setting", metavar="KEY=VALUE", multiple=True, callback=_settings, help="As temperature=0.1.")
 @click.option("--scores", type=click.Path(dir_okay=False), help="Parquet of query_id, doc_id, score.")

@@ -130,6 +130,7 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
 
     from elute.cli.text import plain
     from elute.factors import describe
+    from elute.urls import shown
 
     console = Console()
     unit = "trees" if fields["model"] == "lightgbm" else "steps"
@@ -151,7 +152,8 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
         console.print(f"  … {len(fields['propensities']) - _SHOWN:,} more in train.json")
     if fields["metrics"]:
         console.print(_quality(fields["metrics"]))
-    command = shlex.join(["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"])
+    words = ["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"]
+    command = shlex.join(map(shown, words))
     console.print(Text.assemble(("\n  Next: ", "bold"), command), soft_wrap=True)
 
 

@@ -25,6 +25,8 @@ _URL = re.compile(r"(?P<server>\w+://(?:[^/@]*@)?[^#@]*)#(?P<table>.+)", re.DOTA
 _AS_THEY_ARE = (
     "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "date", "timestamp", "timestamptz", "bytea",
 )  # fmt: skip
+_DIGITS = 18
+"""That an integer of 64 bits always holds."""
 _DESCRIBE = """
     SELECT a.attname, coalesce(base.typname, own.typname),
            CASE WHEN base.oid IS NULL THEN a.atttypmod ELSE own.typtypmod END
@@ -50,16 +52,18 @@ class PostgresTable:
         self._url = url
         self._server, self._name = _parts(url)
         self._expressions: dict[str, str] = {}
-        decimals: dict[str, pa.DataType] = {}
+        numbers: dict[str, pa.DataType] = {}
         with self._cursor() as cursor:
             cursor.execute(_DESCRIBE.format(table=sql.text(self._name)))
             for column, kind, modifier in cursor.fetchall():
-                self._expressions[column], decimal = _read_as(column, kind, modifier)
-                if decimal is not None:
-                    decimals[column] = decimal
+                self._expressions[column], number = _read_as(column, kind, modifier)
+                if number is not None:
+                    numbers[column] = number
+            if not self._expressions:
+                raise EluteError(f"{self.label} has no columns")
             cursor.execute(f"{self._query(self._expressions)} LIMIT 0")
             read = cursor.fetch_record_batch().schema
-        self._schema = pa.schema([(column.name, decimals.get(column.name, column.type)) for column in read])
+        self._schema = pa.schema([(column.name, numbers.get(column.name, column.type)) for column in read])
 
     def only(self, columns: Sequence[str]) -> PostgresTable:
         """The same table with fewer columns: no others are sent."""
@@ -110,7 +114,7 @@ def _parts(url: str) -> tuple[str, str]:
 
 
 def _read_as(column: str, kind: str, modifier: int) -> tuple[str, pa.DataType | None]:
-    """SQL that reads a column, and its type where that is a decimal's: numeric arrives as text.
+    """SQL that reads a column, and the type of a numeric, which arrives as text.
 
     Without a given precision a numeric stays text, its trailing zeros removed: 1.0 and 1.00 are one number.
     """
@@ -122,7 +126,8 @@ def _read_as(column: str, kind: str, modifier: int) -> tuple[str, pa.DataType | 
     precision, scale = (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
     if modifier < 0 or precision > 38 or scale > precision:
         return f"trim_scale({quoted})::text AS {quoted}", None
-    return f"{quoted}::text AS {quoted}", pa.decimal128(precision, scale)
+    whole = scale == 0 and precision <= _DIGITS
+    return f"{quoted}::text AS {quoted}", pa.int64() if whole else pa.decimal128(precision, scale)
 
 
 def _said(message: str) -> str:

@@ -80,7 +80,7 @@ class Source:
 
     def prepare(self, columns: Sequence[str]) -> None:
         """Parse or fetch a source that is slow to read, once, keeping these columns."""
-        if not self._copied_once:
+        if not self._copied_once or not columns:
             return
         path = str(self.scratch / "log.duckdb")
         if self._json_files:
@@ -103,7 +103,8 @@ class Source:
                 raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
             from elute.engines import remote
 
-            raise EluteError(f"cannot read {self.label}: {remote.said(error)}") from None
+            failed = f"cannot read {self.label}: "
+            raise EluteError(failed + remote.said(error).removeprefix(failed)) from None
 
     def _open(self, source: object) -> str:
         if isinstance(source, str | Path):

@@ -8,16 +8,12 @@ one a query and tree of a partition's forest.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from elute.counts import Counts, Membership, sums_by_item
@@ -25,8 +21,8 @@ from elute.engines import spark_worker as worker
 from elute.engines import values
 from elute.engines.counting import coded
 from elute.engines.factor_names import numbers_from_text
-from elute.engines.spark_frame import SparkFrame, sql, type_of, unsigned_again
-from elute.engines.spark_source import failing
+from elute.engines.spark_exchange import Exchange
+from elute.engines.spark_frame import SparkFrame, sql, type_of
 from elute.errors import EluteError
 from elute.progress import Progress
 from elute.rankable import Rankable
@@ -48,12 +44,12 @@ FORESTS = 64
 class SparkEngine:
     """A log in a Spark table, in files that Spark reads, or in a DataFrame."""
 
-    def __init__(self, source: object, exact: bool = False) -> None:
+    def __init__(self, source: object, exact: bool = False, spill: str | Path | None = None) -> None:
+        """`spill`: where cells are handed over, a folder that the executors and this machine see."""
         self._log = SparkFrame(source)
         self.label = self._log.label
         self._exact = exact
-        self._scratch = Path(tempfile.mkdtemp(prefix="elute-"))
-        self._clean = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        self._exchange = Exchange(self._log, spill)
         self._totals: dict[str, int] = {}
         self._seed = 0
         self._summary: DataFrame | None = None
@@ -70,7 +66,7 @@ class SparkEngine:
         """Free what elute cached in the session; the session is the user's."""
         if self._summary is not None:
             self._summary.unpersist()
-        self._clean()
+        self._exchange.close()
 
     def problems(self, roles: Roles) -> list[str]:
         """Values of clicks and impressions that cannot be used; nulls of ids are counted in the same job."""
@@ -196,7 +192,7 @@ class SparkEngine:
         progress("counting in Spark", 0, 0)
         job = self._job(roles, survey)
         cells = self._log.mapped(self._by_item(roles, job.partitions), worker.count(job), worker.CELLS)
-        table = self._through_files(cells, "cells")
+        table = self._exchange.through_files(cells, "cells")
         pairs = table.filter(pc.is_null(table["factor"]))
         table = table.filter(pc.is_valid(table["factor"]))
         key = table["item"].to_numpy()
@@ -280,7 +276,7 @@ class SparkEngine:
 
         own, _ = self._log.names(roles)
         named = self._log.usable(roles).select(f.xxhash64(*own.item).alias("key"), *own.item).distinct()
-        table = self._through_files(named, "items")
+        table = self._exchange.through_files(named, "items")
         if table.num_rows != len(keys):
             raise EluteError("two items share a 64-bit hash; count with --engine duckdb --exact")
         order = np.argsort(coded(keys).find(table["key"].to_numpy().view(np.uint64)))
@@ -330,10 +326,3 @@ class SparkEngine:
             chosen.append(sql(values.impressions(own, types)).alias("impressions"))
         by = [f"item{i}" for i in range(len(own.item))] if self._exact else ["item"]
         return self._log.usable(roles).select(*chosen).repartition(partitions, *by)
-
-    def _through_files(self, frame: DataFrame, name: str) -> pa.Table:
-        """A frame that may be large, by way of Parquet files."""
-        folder = str(self._scratch / name)
-        with failing(f"cannot read {self.label}"):
-            frame.write.mode("overwrite").parquet(f"file://{folder}")
-        return unsigned_again(ds.dataset(folder, format="parquet").to_table())

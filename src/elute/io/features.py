@@ -16,6 +16,7 @@ from elute.errors import EluteError
 from elute.io.ranking import read_ranking
 from elute.ranking import RankingData
 from elute.room import MEMORY, Room
+from elute.urls import shown
 
 GRADE = "grade"
 """The column of judgements; never a feature."""
@@ -54,7 +55,7 @@ def read_features(
     neither in `key` nor `grade`. Features of LETOR files are feature_1, feature_2, … `room`: where those of Parquet
     files go.
     """
-    label = source[0] if len(source) == 1 else f"{source[0]} and {len(source) - 1} more"
+    label = shown(source[0]) if len(source) == 1 else f"{shown(source[0])} and {len(source) - 1} more"
     if not is_parquet(source):
         return _from_ranking(read_ranking(list(source)), key, names, label)
     opened = Source(list(source))

@@ -1,0 +1,60 @@
+"""Tables too large to collect, from Spark to one machine: Parquet files in a folder that both see."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs
+
+from elute.engines.spark_frame import SparkFrame, unsigned_again
+from elute.engines.spark_source import failing
+from elute.errors import EluteError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Exchange:
+    """A folder of its own below `spill`, or in this machine's scratch space where Spark runs here too."""
+
+    def __init__(self, log: SparkFrame, spill: str | Path | None) -> None:
+        self._log, self._spill = log, None if spill is None else str(spill)
+        self._place = ""
+
+    def through_files(self, frame: DataFrame, name: str) -> pa.Table:
+        """Written by the executors, read here."""
+        place = f"{self._folder()}/{name}"
+        with failing(f"cannot hand over the cells of {self._log.label}"):
+            frame.write.mode("overwrite").parquet(place)
+            files, path = pyarrow.fs.FileSystem.from_uri(place)
+            return unsigned_again(ds.dataset(path, format="parquet", filesystem=files).to_table())
+
+    def close(self) -> None:
+        """Delete what was handed over."""
+        if self._place:
+            files, path = pyarrow.fs.FileSystem.from_uri(self._place)
+            files.delete_dir(path)
+            self._place = ""
+
+    def _folder(self) -> str:
+        if self._place:
+            return self._place
+        if self._spill is not None and "://" in self._spill:
+            self._place = f"{self._spill.rstrip('/')}/elute-{id(self):x}"
+            return self._place
+        master = self._log.frame.sparkSession.sparkContext.master or ""
+        if self._spill is None and not master.startswith("local"):
+            raise EluteError("on a cluster cells are handed over in a folder that all machines see: give --spill DIR")
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="elute-", dir=self._spill)).resolve()
+        except OSError as error:
+            raise EluteError(f"cannot write to '{self._spill}': {error.strerror}; name another folder") from error
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._place = folder.as_uri()
+        return self._place

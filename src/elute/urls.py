@@ -1,0 +1,61 @@
+"""What a log's URL looks like where it is printed or kept: without what is secret in it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+_POSTGRES = ("postgres", "postgresql")
+_REMOTE = ("s3", "http", "https")
+_PASSWORD = re.compile(r"(?i)((?:ssl)?password)=([^&#\s]*)")
+_PLAIN_HOST = re.compile(r"[^/@:]*(:\d{1,5})?/")
+
+
+def is_postgres(source: str) -> bool:
+    """Whether a source names a Postgres table."""
+    return _scheme(source) in _POSTGRES
+
+
+def is_remote(source: str) -> bool:
+    """Whether a source names a file that is fetched."""
+    return _scheme(source) in _REMOTE
+
+
+def shown(source: str) -> str:
+    """The source without passwords, tokens and signatures; what is no URL stays as it is.
+
+    Where it is unclear what belongs to a password, more is left out rather than less. A user's name is kept for
+    Postgres only: elsewhere it may be a token.
+    """
+    scheme, mark, rest = source.partition("://")
+    if not mark or scheme == "duckdb":
+        return source
+    credentials, at, place = rest.rpartition("@")
+    if scheme in _POSTGRES:
+        public = _PASSWORD.sub(r"\1=…", place)
+        return f"{scheme}://{credentials.partition(':')[0]}{at}{public}"
+    if _PLAIN_HOST.match(rest):
+        place = rest
+    parameters = r"\?[^/]*=.*" if scheme == "s3" else r"\?.*"
+    return f"{scheme}://{re.sub(parameters, '?…', place, flags=re.DOTALL)}"
+
+
+def scrubbed(message: str, source: str) -> str:
+    """A library's message about a source, without the passwords of its URL."""
+    credentials = source.partition("://")[2].rpartition("@")[0]
+    passwords = [credentials.partition(":")[2], *(found[1] for found in _PASSWORD.findall(source))]
+    for password in passwords:
+        for spelling in (password, unquote(password)):
+            if spelling:
+                message = message.replace(spelling, "…")
+    return message
+
+
+def censored(message: str) -> str:
+    """A message whose writer did not know of secrets, without the passwords of the URLs in it."""
+    return re.sub(r"(://[^\s@/:]*):[^\s@]*@", r"\1@", message)
+
+
+def _scheme(source: str) -> str | None:
+    scheme, mark, _ = source.partition("://")
+    return scheme if mark else None

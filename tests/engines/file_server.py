@@ -1,0 +1,167 @@
+"""A server of files for tests: ranges over http behind a login, and as much of S3 as reading takes.
+
+S3 requests are let in by their signature, which is computed here anew from the secret key (AWS Signature Version 4).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+ACCESS, SECRET = "AKIDEXAMPLE", "wJalrXUt/nFEMI+bPxRfi"
+
+
+@dataclass
+class Served:
+    """What is served and to whom; tests change it while the server runs."""
+
+    port: int
+    files: dict[str, bytes] = field(default_factory=dict)
+    authorization: str | None = None
+    """The header to let in over http; None lets everybody in."""
+    ranges: bool = True
+    redirects: dict[str, str] = field(default_factory=dict)
+    dies_beyond: int | None = None
+    """Ranges that start before this byte break off half-way."""
+    seen: list[tuple[str, str, str | None]] = field(default_factory=list)
+    """Method, path and Authorization of every request."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def serving(s3: bool = False) -> Iterator[Served]:
+    """The server on a free port, in a thread."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _S3 if s3 else _Http)
+    server.daemon_threads = True
+    server.served = Served(server.server_address[1])  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server.served  # type: ignore[attr-defined]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Http(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def served(self) -> Served:
+        found: Served = self.server.served  # type: ignore[attr-defined]
+        return found
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+    def do_GET(self) -> None:
+        path, given = urlsplit(self.path).path, self.headers.get("Authorization")
+        self.served.seen.append(("GET", self.path, given))
+        if path in self.served.redirects:
+            self.answer(302, b"", {"Location": self.served.redirects[path]})
+        elif self.served.authorization not in (None, given):
+            self.answer(401, b"who are you?")
+        elif path not in self.served.files:
+            self.answer(404, b"nothing here")
+        else:
+            self.send(self.served.files[path])
+
+    def send(self, data: bytes) -> None:
+        """The range that is asked for, or all."""
+        wanted = self.headers.get("Range")
+        tag = {"ETag": f'"{hashlib.sha256(data).hexdigest()[:16]}"', "Accept-Ranges": "bytes"}
+        if wanted is None or not self.served.ranges:
+            self.answer(200, data, tag)
+            return
+        first, _, last = wanted.removeprefix("bytes=").partition("-")
+        start = max(0, len(data) - int(last)) if not first else int(first)
+        end = len(data) if not first or not last else min(int(last) + 1, len(data))
+        if start >= len(data):
+            self.answer(416, b"")
+            return
+        self.answer(206, data[start:end], tag | {"Content-Range": f"bytes {start}-{end - 1}/{len(data)}"}, start)
+
+    def answer(self, code: int, body: bytes, headers: dict[str, str] | None = None, start: int | None = None) -> None:
+        self.send_response(code)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if start is not None and self.served.dies_beyond is not None and start < self.served.dies_beyond:
+            self.wfile.write(body[: len(body) // 2])
+            self.close_connection = True
+        elif self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class _S3(_Http):
+    """HeadObject, GetObject and ListObjectsV2, addressed by path."""
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        self.served.seen.append((self.command, self.path, self.headers.get("Authorization")))
+        url = urlsplit(self.path)
+        code = self.refusal()
+        if code:
+            self.error(403, code)
+        elif "list-type=2" in url.query:
+            self.list(unquote(url.path).strip("/"), dict(parse_qsl(url.query)))
+        elif unquote(url.path) not in self.served.files:
+            self.error(404, "NoSuchKey")
+        elif self.command == "HEAD":
+            size = str(len(self.served.files[unquote(url.path)]))
+            self.answer(200, b"", {"Content-Length": size, "Last-Modified": "Sat, 01 Jan 2022 00:00:00 GMT"})
+        else:
+            self.send(self.served.files[unquote(url.path)])
+
+    def refusal(self) -> str | None:
+        """S3's name for what is wrong with the signature."""
+        given = self.headers.get("Authorization", "")
+        parts = dict(part.strip().split("=", 1) for part in given.removeprefix("AWS4-HMAC-SHA256 ").split(",") if part)
+        if not {"Credential", "SignedHeaders", "Signature"} <= parts.keys():
+            return "AccessDenied"
+        access, day, region, service, last = parts["Credential"].split("/")
+        if access != ACCESS:
+            return "InvalidAccessKeyId"
+        url, names = urlsplit(self.path), parts["SignedHeaders"].split(";")
+        pairs = sorted(parse_qsl(url.query, keep_blank_values=True))
+        query = "&".join(f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}" for name, value in pairs)
+        headers = "".join(f"{name}:{' '.join(self.headers.get(name, '').split())}\n" for name in names)
+        body = self.headers.get("x-amz-content-sha256", "")
+        canonical = "\n".join((self.command, url.path, query, headers, ";".join(names), body))
+        scope = "/".join((day, region, service, last))
+        digest = hashlib.sha256(canonical.encode()).hexdigest()
+        to_sign = f"AWS4-HMAC-SHA256\n{self.headers['x-amz-date']}\n{scope}\n{digest}"
+        key = f"AWS4{SECRET}".encode()
+        for part in (day, region, service, last):
+            key = hmac.digest(key, part.encode(), "sha256")
+        signature = hmac.new(key, to_sign.encode(), "sha256").hexdigest()
+        return None if hmac.compare_digest(signature, parts["Signature"]) else "SignatureDoesNotMatch"
+
+    def error(self, status: int, code: str) -> None:
+        self.answer(status, f"<Error><Code>{code}</Code><Message>refused: {code}</Message></Error>".encode())
+
+    def list(self, bucket: str, asked: dict[str, str]) -> None:
+        prefix, found = asked.get("prefix", ""), []
+        for path, data in sorted(self.served.files.items()):
+            key = path.removeprefix(f"/{bucket}/")
+            if key != path and key.startswith(prefix):
+                found.append(
+                    f"<Contents><Key>{escape(key)}</Key><Size>{len(data)}</Size>"
+                    "<LastModified>2022-01-01T00:00:00.000Z</LastModified></Contents>"
+                )
+        keys = f"<KeyCount>{len(found)}</KeyCount><IsTruncated>false</IsTruncated>{''.join(found)}"
+        body = f"<ListBucketResult><Name>{bucket}</Name><Prefix>{escape(prefix)}</Prefix>{keys}</ListBucketResult>"
+        self.answer(200, body.encode(), {"Content-Type": "application/xml"})
