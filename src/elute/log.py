@@ -104,12 +104,12 @@ def read_log(
 
     `source`: a path, a glob, a folder or a list of them (Parquet, CSV or NDJSON, gzip too; or a folder in
     ULTRA's text format), `duckdb://file.db#table`, `postgres://user@host/db#schema.table`, Parquet at s3:// or https://,
-    or a pandas, polars or Arrow table. `item` defaults to the query and doc columns and may name any columns, feature columns for instance (`feature_*`).
-    A folder of `elute count` takes the log's place. `impressions`: where rows are counts, the column that holds
-    them. `session`: a result page's id, used for a health check. `exact`: tell items apart by value instead of by a
-    64-bit hash. `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame.
-    `memory`: bytes to get along with, at the price of several passes over the log; what does not fit goes to a
-    folder in `spill`.
+    or a pandas, polars or Arrow table. `item` defaults to the query and doc columns and may name any columns, feature
+    columns for instance (`feature_*`). A folder of `elute count` takes the log's place. `impressions`: where rows are
+    counts, the column that holds them. `session`: a result page's id, used for a health check. `exact`: tell items
+    apart by value instead of by a 64-bit hash. `engine`: where to count; with "spark" the source is a table's name,
+    paths or a DataFrame. `memory`: bytes to get along with, at the price of several passes over the log; what does not
+    fit goes to a folder in `spill`.
     """
     if engine not in ENGINES:
         raise EluteError(f"no engine '{engine}'; there are: {', '.join(ENGINES)}")

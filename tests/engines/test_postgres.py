@@ -311,6 +311,9 @@ def test_a_table_without_prepare_can_be_scanned_again_and_left_early(server: Ser
         assert source.connection.execute(f"SELECT {query} FROM {source.relation}").fetchall() == [(answer,)]
     assert len(source.connection.execute(f"SELECT * FROM {source.relation} LIMIT 1").fetchall()) == 1
     assert source.table().to_pydict() == CHAIN
+    with elute.read_log(server.url("chain"), item="doc_id") as log:
+        means = log.engine.means(("query_id",), "click").sort_by("query_id")
+    assert means.to_pydict() == {"query_id": ["q1", "q2", "q3"], "click": [pytest.approx(1 / 3), 1.0, 0.0]}
 
 
 def test_names_are_quoted(server: Server) -> None:
@@ -367,7 +370,8 @@ def test_a_server_that_goes_away_leaves_nothing(server: Server, tmp_path: Path) 
     spill, out = tmp_path / "spill", tmp_path / "counts"
     spill.mkdir()
     done = run_elute("count", server.url("dying"), "--spill", spill, "--out", out)
-    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1), done
+    assert (done.code, done.out) == (1, ""), done
+    assert done.err.replace("elute: opening the log\n", "").count("\n") == 1, done  # progress, on a busy machine
     assert f"cannot read {server.url('dying', None)}: terminating connection due to administrator command" in done.err
     assert not out.exists()
     assert list(spill.iterdir()) == []

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from file_server import ACCESS, SECRET, Served, serving
 from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
 
 import elute
 from conftest import CHAIN, Outcome, run_elute
@@ -223,8 +224,11 @@ def test_no_password_over_plain_http() -> None:
 
 
 def one_line(outcome: Any, *secrets: str) -> str:
-    """What the command line says of a failure: one line, nothing on stdout, exit code 1, no secret."""
-    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1), outcome
+    """What the command line says of a failure: one line, nothing on stdout, exit code 1, no secret.
+
+    On a busy machine a line of progress may come before it."""
+    assert (outcome.code, outcome.out) == (1, ""), outcome
+    assert outcome.err.replace("elute: opening the log\n", "").count("\n") == 1, outcome
     for secret in secrets:
         assert secret not in outcome.err
     said: str = outcome.err
@@ -247,6 +251,9 @@ def test_what_goes_wrong_over_http_is_said_in_one_line(http: Served, tmp_path: P
         with pytest.raises(elute.EluteError, match=words) as refused:
             elute.read_log(f"{right}/{file}")
         assert ENCODED not in str(refused.value)
+    for other in ("s3://lake/log.parquet", "log.parquet"):
+        with pytest.raises(elute.EluteError, match="do not mix; pass one kind at a time"):
+            elute.read_log([f"{http.url}/log.parquet", other])
     http.ranges = False
     with pytest.raises(elute.EluteError, match="does not answer range requests; download the file"):
         elute.read_log(f"{right}/log.parquet")
@@ -344,6 +351,19 @@ def test_a_machine_without_s3_keys_in_the_environment_uses_its_files(
 def test_urls_are_shown_without_secrets(source: str, public: str) -> None:
     assert shown(source) == public
     assert shown(public) == public
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    middle=st.text("a1:/@?#=&% ", max_size=8), scheme=st.sampled_from(["postgres", "postgresql", "http", "https", "s3"])
+)
+def test_no_password_survives_however_it_is_written(middle: str, scheme: str) -> None:
+    """Also one whose signs should have been written in percent."""
+    password = f"§{middle}§"
+    url = f"{scheme}://me:{password}@host/db.parquet#t"
+    assert "§" not in shown(url)
+    assert "§" not in scrubbed(f"cannot parse {password!r}", url)
+    assert "host/db.parquet" in shown(url)
 
 
 def test_messages_lose_passwords() -> None:

@@ -130,4 +130,4 @@ def audit(
     if as_json:
         click.echo(json.dumps(found.to_dict() | fields, ensure_ascii=False, allow_nan=False))
     else:
-        audit_page.show(Console(), found)
+        audit_page.show(Console(), found, named[found.selection.model])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -13,8 +15,8 @@ from elute.cli.text import count, plain
 _MARKS = {"pass": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
 
 
-def show(console: Console, audit: Audit) -> None:
-    """Print the page."""
+def show(console: Console, audit: Audit, folder: str) -> None:
+    """Print the page; `folder` is that of the fit to take."""
     text = Text(f"Take {plain(audit.selected)}. ", style="bold")
     text.append(plain(audit.selection.sentence, 200), style="not bold")
     console.print(Padding(text, (1, 2)))
@@ -27,7 +29,8 @@ def show(console: Console, audit: Audit) -> None:
     for note in audit.models[0].notes:
         if note in shared:
             console.print(Padding(Text(f"- {plain(note, 240)}", style="dim"), (0, 2)))
-    console.print()
+    command = shlex.join(["elute", "judge", folder, "--format", "quepid", "--out", "ratings.csv"])
+    console.print(Text.assemble(("\n  Next: ", "bold"), command, ("   # or another format", "dim")), soft_wrap=True)
 
 
 def _figures(audit: Audit) -> Table:

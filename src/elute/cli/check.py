@@ -51,7 +51,8 @@ def check(
     """Can relevance be recovered from this log, and for which queries?
 
     LOG is one or more paths, globs or folders of Parquet, CSV or NDJSON files (gzip too), a table
-    (duckdb://file.db#table, postgres://user@host/db#schema.table), or Parquet at s3:// or https://. Each row is an impression: a result shown to a user, clicked or not.
+    (duckdb://file.db#table, postgres://user@host/db#schema.table), or Parquet at s3:// or https://. Each row is an
+    impression: a result shown to a user, clicked or not.
     """
     import json
 

@@ -142,6 +142,9 @@ def fit(
         click.echo(json.dumps(fields))
     else:
         fit_page.show(Console(), model, estimator, out, drawn)
+        if out is not None:
+            read = [word for source in call.sources for word in ("--log", source)]
+            fit_page.next_step(Console(), Invocation((), call.options).command("audit", "--fit", out, *read))
 
 
 def known(path: str | None) -> Any:

@@ -35,6 +35,12 @@ def show(console: Console, name: str, fit: Estimator, out: str | None, drawn: Bo
         console.print(f"  Written to {out}: propensities.parquet, relevance.parquet, fit.json", soft_wrap=True)
 
 
+def next_step(console: Console, command: str) -> None:
+    """Print what to run on the fit."""
+    line = Text.assemble(("  Next: ", "bold"), command, ("   # is it debiased? better with --labels", "dim"))
+    console.print(line, soft_wrap=True)
+
+
 def _sentence(name: str, fit: Estimator, components: int) -> Text:
     n = fit.iterations_
     ended = "converged" if fit.converged_ else "NOT converged"

@@ -21,7 +21,7 @@ from pyarrow import fs
 
 from elute.engines.http_table import HttpTable
 from elute.errors import EluteError
-from elute.urls import shown
+from elute.urls import is_remote, shown
 
 _PARQUET = (".parquet", ".pq")
 _FORMAT = ds.ParquetFileFormat()
@@ -40,8 +40,8 @@ _NEXT = {
 def open_files(urls: Sequence[str], label: str) -> ds.Dataset | HttpTable:
     """All files as one table, columns matched by name."""
     in_s3 = [url.startswith("s3://") for url in urls]
-    if any(in_s3) and not all(in_s3):
-        raise EluteError(f"{label}: files of one place at a time; s3:// and https:// do not mix")
+    if not all(map(is_remote, urls)) or any(in_s3) != all(in_s3):
+        raise EluteError(f"{label}: files on disk, at s3:// and at https:// do not mix; pass one kind at a time")
     try:
         return _s3_dataset(urls) if all(in_s3) else HttpTable([_checked(url) for url in urls])
     except (pa.ArrowException, OSError) as error:
@@ -62,9 +62,10 @@ def said(error: Exception) -> str:
 
 
 def _checked(url: str) -> str:
-    if "*" in url:
+    bare = re.split(r"[?#]", url)[0]
+    if "*" in bare:
         raise EluteError(f"{shown(url)}: files behind https cannot be listed; name each of them")
-    if not re.split(r"[?#]", url)[0].lower().endswith(_PARQUET):
+    if not bare.lower().endswith(_PARQUET):
         raise EluteError(f"{shown(url)}: only Parquet can be read from there; the name must end in .parquet")
     return url
 
