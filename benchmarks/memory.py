@@ -43,10 +43,9 @@ def main() -> None:
     rows = int(os.environ.get("BENCH_ROWS", "100000000"))
     path, enforced = logs.click_log(rows), limited()
     out = logs.FOLDER / "limited-fit"
-    roles = ["--bias", "position,context", "--json"]
     works = {
-        "check": ["check", str(path), *roles],
-        "fit": ["fit", str(path), *roles, "--allow-unidentified", "--out", str(out)],
+        "check, 5,000 factors": ["check", str(path), "--bias", "position,context", "--json"],
+        "fit, 10 factors": ["fit", str(path), "--json", "--relevance-prior", "none", "--out", str(out)],
     }
     print("| work | limit | seconds | exit code | peak GiB |\n|---|---|---|---|---|")
     for name, words in works.items():

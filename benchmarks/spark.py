@@ -89,7 +89,7 @@ def compare(rows: int, repeats: int) -> None:
 
 def executors() -> list[int]:
     """Processes of Spark's executors on this machine."""
-    listed = subprocess.run(["ps", "-eo", "pid,args"], check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,args"], check=True, capture_output=True, text=True).stdout
     mine = [
         line.split()[0] for line in listed.splitlines() if "CoarseGrainedExecutorBackend" in line and "java" in line
     ]

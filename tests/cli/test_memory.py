@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -52,15 +51,12 @@ def test_a_folder_that_cannot_be_written_to(data: Path, tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_no_half_written_result(data: Path, tmp_path: Path) -> None:
     """Files may grow to 16 KiB only, which stands for a disk without room; a second run starts cleanly."""
-
-    def full() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
-
     log, out, spill = data / "yandex" / "train.parquet", tmp_path / "fit", tmp_path / "spill"
     spill.mkdir()
     command = [sys.executable, "-c", "from elute.cli import main; main()", "fit", log, "--memory", "300MB"]
     words = [*map(str, command), "--spill", str(spill), "--out", str(out)]
-    failed = subprocess.run(words, preexec_fn=full, capture_output=True, text=True, check=False)
+    full = ["sh", "-c", 'ulimit -f 32; exec "$@"', "sh", *words]
+    failed = subprocess.run(full, capture_output=True, text=True, check=False)
     assert failed.returncode == 1, failed.stderr
     assert "Traceback" not in failed.stderr
     assert failed.stderr.splitlines()[-1].startswith("elute: ")

@@ -27,6 +27,8 @@ _PARQUET = (".parquet", ".pq")
 _FORMAT = ds.ParquetFileFormat()
 _AT_ONCE = 16
 """Files whose footers are read at a time."""
+_SECONDS = 60
+"""Without an answer, after which a request to S3 fails; the library's own 3 are few for a busy server."""
 _KEYS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID")
 _NEXT = {
     "ACCESS_DENIED": "check the AWS credentials and that they may read this",
@@ -92,15 +94,16 @@ def _s3(url: str) -> list[Any]:
 def _s3_system(bucket: str) -> fs.S3FileSystem:
     """AWS's own server in the bucket's region, or the one that the environment names."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    options: dict[str, Any] = {"request_timeout": _SECONDS, "connect_timeout": _SECONDS}
     if endpoint:
         scheme, _, host = endpoint.rstrip("/").rpartition("://")
-        return fs.S3FileSystem(endpoint_override=host, scheme=scheme or "https")
+        return fs.S3FileSystem(endpoint_override=host, scheme=scheme or "https", **options)
     if os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"):
-        return fs.S3FileSystem()
+        return fs.S3FileSystem(**options)
     try:
-        return fs.S3FileSystem(region=fs.resolve_s3_region(bucket))
+        return fs.S3FileSystem(region=fs.resolve_s3_region(bucket), **options)
     except OSError:
-        return fs.S3FileSystem()
+        return fs.S3FileSystem(**options)
 
 
 def _matching(system: fs.FileSystem, path: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from elute.engines.sources import FORMATS
 from elute.errors import EluteError
+from elute.urls import is_postgres, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,9 @@ def open_frame(source: object) -> tuple[DataFrame, str, bool]:
             )
         return source, "the DataFrame", False  # type: ignore[return-value]
     paths = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
-    label = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    label = shown(paths[0]) if len(paths) == 1 else f"{shown(paths[0])} and {len(paths) - 1} more"
+    if any(is_postgres(path) or path.startswith("duckdb://") for path in paths):
+        raise EluteError(f"{shown(paths[0])} is not for Spark; leave out --engine spark")
     kind = _kind(paths)
     with failing(f"cannot read {label}"):
         if kind == "parquet":
