@@ -30,6 +30,8 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.letor
 	$(BIN)/python -m benchmarks.fit
 	$(BIN)/python -m benchmarks.clicks
+	$(BIN)/python -m benchmarks.cmip
+	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.neural --torch
 
 # Every published table and figure, run again; the pages in docs/reproductions are what this writes.

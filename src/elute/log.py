@@ -54,7 +54,7 @@ class ClickLog:
         """Components and sizes: what a check needs of the cells. A distributed engine answers without handing the
         cells over; later calls return the same."""
         if self._structure is None:
-            if isinstance(self.engine, Distributed):
+            if self._counts is None and isinstance(self.engine, Distributed):
                 self._structure = self.engine.structure(self.roles, self.survey, progress)
             else:
                 self._structure = of_counts(self.counts(progress))
@@ -62,7 +62,7 @@ class ClickLog:
 
     def rankable(self, component: NDArray[np.int32], components: int, progress: Progress = silent) -> Rankable:
         """Rankable queries where `component` is that of every factor; only for logs with queries."""
-        if isinstance(self.engine, Distributed):
+        if self._counts is None and isinstance(self.engine, Distributed):
             return self.engine.rankable(self.roles, self.survey, component, components, progress)
         counts = self.counts(progress)
         members = counts.membership

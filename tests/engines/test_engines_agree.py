@@ -161,3 +161,13 @@ def test_a_fit_does_not_depend_on_where_the_log_was_counted(
     assert fits[1].propensities_["propensity"].to_numpy() == pytest.approx(
         fits[0].propensities_["propensity"].to_numpy(), rel=1e-9
     )
+
+
+@pytest.mark.usefixtures("some_passes")
+def test_a_check_after_the_counts_were_fetched(data: Path) -> None:
+    """The structure then comes from the counts, and so do the queries."""
+    path = str(data / "yandex" / "test.parquet")
+    roles: dict[str, Any] = {"bias": ["query_id", "position"]}
+    with in_passes(path, **roles) as log:
+        log.counts()
+        assert elute.check(log).to_dict() == verdict(whole, path, roles)
