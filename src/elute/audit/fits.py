@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from elute.audit.align import ids, match
 from elute.audit.clicks import Losses
 from elute.counts import Counts
 from elute.errors import EluteError
+from elute.estimate.saved import read_part
 from elute.factors import is_position
 from elute.roles import Roles
 
@@ -82,7 +82,7 @@ def read_fit(folder: str | Path, roles: Roles) -> Fit:
                     f"'{folder}' was fitted with --{option} {theirs}, the log is read with {','.join(ours)}; "
                     f"add --{option} {theirs}"
                 )
-        table = _table(place, "relevance", (*roles.item, "relevance", "impressions"))
+        table = read_part(place / "relevance.parquet", (*roles.item, "relevance", "impressions"))
     except (KeyError, TypeError, ValueError) as problem:
         raise EluteError(f"{place / 'fit.json'} is not what 'elute fit' writes ({problem!r}); fit again") from None
     values = [np.asarray(table[name].to_numpy(), np.float64) for name in ("relevance", "impressions")]
@@ -104,7 +104,7 @@ def ranks_of(factors: pa.Table) -> tuple[Ints, list[Any] | None]:
 def count_losses(fit: Fit, counts: Counts) -> Predicted:
     """Of a count model on a log's cells (Eq. 2 of the CMIP paper, its sums over impressions taken by cell)."""
     names = counts.factors.column_names
-    table = _table(fit.folder, "propensities", (*names, "propensity"))
+    table = read_part(fit.folder / "propensities.parquet", (*names, "propensity"))
     alpha = np.asarray(table["propensity"].to_numpy(), np.float64)
     beta = (
         np.asarray(table["offset"].to_numpy(), np.float64) if "offset" in table.column_names else np.zeros_like(alpha)
@@ -143,15 +143,3 @@ def rank_rates(counts: Counts) -> Losses:
     rank = ranks_of(counts.factors)[0][counts.factor] - 1
     shown, clicks = (np.bincount(rank, amounts.astype(np.float64)) for amounts in (counts.impressions, counts.clicks))
     return cell_losses(((clicks + 0.5) / (shown + 1))[rank], counts)
-
-
-def _table(folder: Path, name: str, columns: tuple[str, ...]) -> pa.Table:
-    path = folder / f"{name}.parquet"
-    try:
-        table = pq.read_table(path)
-    except (FileNotFoundError, pa.ArrowInvalid):
-        raise EluteError(f"{path} is missing or no Parquet file; fit again with --out {folder}") from None
-    missing = [column for column in columns if column not in table.column_names]
-    if missing:
-        raise EluteError(f"{path} has no column '{missing[0]}'; fit again with --out {folder}")
-    return table

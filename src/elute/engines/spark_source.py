@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from elute.engines.sources import FORMATS
 from elute.errors import EluteError
@@ -48,7 +48,7 @@ def open_frame(source: object) -> tuple[DataFrame, str, bool]:
             raise EluteError(
                 f"cannot read {type(source).__name__} with Spark; pass a table's name, paths or a DataFrame"
             )
-        return source, "the DataFrame", False  # type: ignore[return-value]
+        return cast("DataFrame", source), "the DataFrame", False
     paths = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
     label = shown(paths[0]) if len(paths) == 1 else f"{shown(paths[0])} and {len(paths) - 1} more"
     if any(is_postgres(path) or path.startswith("duckdb://") for path in paths):

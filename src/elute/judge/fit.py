@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from elute.errors import EluteError
+from elute.estimate.saved import read_part
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +42,7 @@ def read_fit(folder: str | Path) -> Fitted:
         str(summary["model"])
     except (KeyError, TypeError, ValueError) as problem:
         raise EluteError(f"{place / 'fit.json'} is not what 'elute fit' writes ({problem!r}); fit again") from None
-    relevance = _table(place / "relevance.parquet", (*item, "component", "relevance", "log_se", "impressions"))
+    relevance = read_part(place / "relevance.parquet", (*item, "component", "relevance", "log_se", "impressions"))
     path = place / "propensities.parquet"
-    propensities = _table(path, (*bias, "component", "propensity")) if path.exists() else None
+    propensities = read_part(path, (*bias, "component", "propensity")) if path.exists() else None
     return Fitted(place, summary, item, bias, relevance, propensities)
-
-
-def _table(path: Path, columns: tuple[str, ...]) -> pa.Table:
-    try:
-        table = pq.read_table(path)
-    except (FileNotFoundError, pa.ArrowInvalid):
-        raise EluteError(f"{path} is missing or no Parquet file; fit again with --out {path.parent}") from None
-    missing = [column for column in columns if column not in table.column_names]
-    if missing:
-        raise EluteError(f"{path} has no column '{missing[0]}'; fit again with --out {path.parent}")
-    return table

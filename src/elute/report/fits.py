@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from elute.audit.fits import read_fit
-from elute.errors import EluteError
 from elute.estimate.base import Estimator
+from elute.estimate.saved import read_part
 from elute.roles import Roles
 
 
@@ -28,11 +27,11 @@ class ShownFit:
 def read_shown(folder: str | Path, roles: Roles) -> ShownFit:
     """A fit from its folder; refuses one that was made for other columns."""
     fit = read_fit(folder, roles)
-    relevance = _table(fit.folder / "relevance.parquet", folder, ("relevance", "clicks", "impressions"))
+    relevance = read_part(fit.folder / "relevance.parquet", ("relevance", "clicks", "impressions"))
     propensities = None
     path = fit.folder / "propensities.parquet"
     if path.exists():
-        propensities = _table(path, folder, (*roles.bias, "propensity", "log_se"))
+        propensities = read_part(path, (*roles.bias, "propensity", "log_se"))
     trouble = "" if fit.summary.get("converged") is not False else str(fit.summary.get("reason") or "did not converge")
     return ShownFit(fit.folder.resolve().name, fit.model, relevance, propensities, trouble)
 
@@ -41,14 +40,3 @@ def shown_fit(name: str, model: str, fit: Estimator) -> ShownFit:
     """A fit from an estimator that has been fitted."""
     trouble = "" if fit.converged_ else fit.reason_ or "did not converge"
     return ShownFit(name, model, fit.relevance_, fit.propensities_, trouble)
-
-
-def _table(path: Path, folder: str | Path, columns: tuple[str, ...]) -> pa.Table:
-    try:
-        table = pq.read_table(path)
-    except (FileNotFoundError, pa.ArrowInvalid):
-        raise EluteError(f"{path} is missing or no Parquet file; fit again with --out {folder}") from None
-    missing = [column for column in columns if column not in table.column_names]
-    if missing:
-        raise EluteError(f"{path} has no column '{missing[0]}'; fit again with --out {folder}")
-    return table

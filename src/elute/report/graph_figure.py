@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -149,8 +151,8 @@ def _details(check: Check, drawn: Graph, names: list[str]) -> dict[str, list[tup
     return out
 
 
-def _factors(check: Check, codes: object) -> list[dict[str, object]]:
-    return rows(check.log.survey.factors, codes)  # type: ignore[arg-type]
+def _factors(check: Check, codes: Iterable[int]) -> list[dict[str, object]]:
+    return rows(check.log.survey.factors, codes)
 
 
 def _shows(check: Check, drawn: Graph, planned: bool) -> str:
