@@ -4,7 +4,7 @@
 
 The sessions of FOLDER's files are, in their order, those to train on, to stop by and to predict. They come through
 CLAX's own loader, or from arrays read at once, which is kinder to it. Writes what it predicts for the last of them to
-FOLDER/clax-MODEL.npz and prints seconds (from the file to the end of training, and by epoch) as JSON.
+FOLDER-clax-MODEL.npz and prints seconds (from the file to the end of training, and by epoch) as JSON.
 """
 
 import contextlib
@@ -109,7 +109,7 @@ if name == "pbm":
     found["relevance"] = np.exp(np.asarray(model.predict_relevance(every))).reshape(-1)
     ranks = {"positions": jnp.arange(1, RANKS + 1)[None], "mask": jnp.ones((1, RANKS), bool)}
     found["propensity"] = np.exp(np.asarray(model.examination.log_prob(ranks))).reshape(-1)
-np.savez(folder / f"clax-{name}.npz", **found)
+np.savez(folder.parent / f"{folder.name}-clax-{name}.npz", **found)
 print(
     json.dumps(
         {

@@ -101,7 +101,10 @@ def peer(model: str, folder: Path, sessions: int, how: str) -> dict[str, Any] | 
     found = clax(model, folder, (sessions, HELD_OUT, HELD_OUT, len(relevance_of(sessions))), how)
     if isinstance(found, str):
         return found
-    predicted, (_, clicks, _) = np.load(folder / f"clax-{model}.npz"), draw(model, relevance_of(sessions), HELD_OUT, 3)
+    predicted, (_, clicks, _) = (
+        np.load(folder.parent / f"{folder.name}-clax-{model}.npz"),
+        draw(model, relevance_of(sessions), HELD_OUT, 3),
+    )
     return found | {
         "conditional": conditional_perplexity(predicted["conditional"], clicks).mean,
         "marginal": perplexity(predicted["marginal"], clicks).mean,

@@ -149,7 +149,7 @@ def peer_of(folder: Path, sessions: int) -> dict[str, float] | str:
     found = clax("pbm", folder / "sessions", (sessions, HELD_OUT, HELD_OUT, QUERIES * WIDTH))
     if isinstance(found, str):
         return found
-    values = np.load(folder / "sessions" / "clax-pbm.npz")
+    values = np.load(folder / "sessions-clax-pbm.npz")
     return {"seconds": found["seconds"], **quality(folder, values["relevance"], values["propensity"])}
 
 
