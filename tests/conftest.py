@@ -9,12 +9,22 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
+from hypothesis import settings
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")
+"""On small arrays jax mostly compiles, and it compiles in less than half the time so. To be set before jax starts."""
+
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
+"""An example may take its time: on a busy machine any can take longer than hypothesis allows by itself."""
 
 
 @pytest.fixture(scope="session")
@@ -46,16 +56,29 @@ def spark() -> Iterator[None]:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+    options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+    options["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a short run: compile little
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         builder = SparkSession.builder.master("local[2]")
-        for setting, value in settings.items():
-            builder = builder.config(setting, value)
+        for option, value in options.items():
+            builder = builder.config(option, value)
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def demo_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sound and the broken log of `elute demo`, without the steps that follow; only to be read."""
+    from elute.files import write_parquet
+    from elute.simulate import toy
+
+    folder = tmp_path_factory.mktemp("demo-logs")
+    for name in ("sound", "broken"):
+        write_parquet(folder / f"{name}.parquet", toy.simulate(20_000, 120, broken=name == "broken", seed=7))
+    return folder
 
 
 @dataclass
@@ -71,10 +94,23 @@ class Outcome:
 
 
 def run_elute(*arguments: object, cwd: Path | None = None) -> Outcome:
-    """Run the command line in a process of its own, as a user does."""
+    """Run the command line in a process of its own, as a user does, with jax as it is by default."""
     command = [sys.executable, "-c", "from elute.cli import main; main()", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    variables = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=variables, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def call_elute(*arguments: object, cwd: Path | None = None) -> Outcome:
+    """Run the command line within this process: in one of its own, most calls would mostly import. What is not an error
+    of the user's is raised, with its traceback."""
+    from elute.cli import main
+
+    with chdir(cwd or Path.cwd()):
+        done = CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="elute")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Outcome(done.exit_code, done.stdout, done.stderr)
 
 
 CHAIN = {

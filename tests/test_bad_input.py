@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import CHAIN, run_elute
+from conftest import CHAIN, Outcome, call_elute, run_elute
 
 HEADER = "query_id,doc_id,position,click\n"
 
@@ -87,7 +87,17 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_one_line_and_exit_code_1(case: str, tmp_path: Path) -> None:
     make, expected = CASES[case]
-    outcome = run_elute("check", make(tmp_path), "--json")
+    one_line(call_elute("check", make(tmp_path), "--json"), expected)
+
+
+@pytest.mark.parametrize("case", ["missing file", "truncated gzip", "garbage as NDJSON"])
+def test_a_process_ends_so_too(case: str, tmp_path: Path) -> None:
+    """Whoever finds the problem: elute before it reads, or DuckDB while it does."""
+    make, expected = CASES[case]
+    one_line(run_elute("check", make(tmp_path), "--json"), expected)
+
+
+def one_line(outcome: Outcome, expected: list[str]) -> None:
     assert outcome.code == 1
     assert outcome.out == ""
     *progress, message = outcome.err.strip().splitlines()
@@ -99,7 +109,7 @@ def test_one_line_and_exit_code_1(case: str, tmp_path: Path) -> None:
 
 def test_every_problem_in_one_message(tmp_path: Path) -> None:
     log = parquet(tmp_path / "log.parquet", click=[1, 0, -1, None, 7, 0]).rename(tmp_path / "renamed.parquet")
-    outcome = run_elute("check", log, "--doc", "docid", "--bias", "Position,device")
+    outcome = call_elute("check", log, "--doc", "docid", "--bias", "Position,device")
     assert outcome.code == 1
     for words in (
         "no column 'docid' (closest: doc_id)",
@@ -114,7 +124,7 @@ def test_every_problem_in_one_message(tmp_path: Path) -> None:
 
 def test_names_from_a_log_cannot_break_the_line(tmp_path: Path) -> None:
     log = text(tmp_path / "log.csv", 'query_id,doc_id,"posi\n\x1b[31mtion",click\na,b,1,0\n')
-    outcome = run_elute("check", log)
+    outcome = call_elute("check", log)
     assert outcome.code == 1
     assert outcome.err.count("\n") == 1
     assert "\x1b" not in outcome.err
@@ -123,7 +133,7 @@ def test_names_from_a_log_cannot_break_the_line(tmp_path: Path) -> None:
 
 def test_counts_that_contradict_each_other(tmp_path: Path) -> None:
     log = parquet(tmp_path / "log.parquet", click=[1, 0, 0, 5, 1, 0], shown=[3, 1, 2, 4, 1, -2])
-    outcome = run_elute("check", log, "--impressions", "shown")
+    outcome = call_elute("check", log, "--impressions", "shown")
     assert outcome.code == 1
     assert "'click' is above 'shown' in" in outcome.err
     assert "'shown' is negative in 1 row" in outcome.err
@@ -133,6 +143,10 @@ def test_counts_that_contradict_each_other(tmp_path: Path) -> None:
     "arguments", [["check"], ["check", "x.parquet", "--nonsense"], ["check", "x", "--engine", "abacus"], ["frobnicate"]]
 )
 def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
-    outcome = run_elute(*arguments)
+    assert call_elute(*arguments).code == 2
+
+
+def test_wrong_usage_of_a_process_is_exit_code_2() -> None:
+    outcome = run_elute("check", "x.parquet", "--nonsense")
     assert outcome.code == 2
     assert "Traceback" not in outcome.err

@@ -18,6 +18,7 @@ from elute.files import write_parquet
 from elute.simulate import toy
 from shell import ROOT, beside_docs, run
 
+pytestmark = pytest.mark.xdist_group("site")  # built once for all
 DOCS = ROOT / "docs"
 PAGES = [
     "index.md",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from shell import ROOT, beside_docs, run
+
+pytestmark = pytest.mark.xdist_group("readme")  # one demo for all
 PAGES = [
     "README.md",
     "docs/convert.md",
@@ -40,8 +41,7 @@ ELUTE = list(dict.fromkeys(line for page in PAGES for line in commands(page) if 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which `elute demo` has run, with the docs in it as in the repository."""
-    folder = tmp_path_factory.mktemp("readme")
-    (folder / "docs").symlink_to(ROOT / "docs")
+    folder = beside_docs(tmp_path_factory.mktemp("readme"))
     subprocess.run([sys.executable, "-c", "from elute.cli import main; main()", "demo"], cwd=folder, check=True)
     return folder
 
@@ -54,13 +54,12 @@ def test_make_targets_exist() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-def test_commands_run(folder: Path) -> None:
+def test_commands_run(folder: Path, quick_compiling: None) -> None:
     """In order, because later ones use what earlier ones write."""
     for line in ELUTE:
-        command = [sys.executable, "-c", "from elute.cli import main; main()", *shlex.split(line)[1:]]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode in (0, 3), (line, done.stderr)
-        if done.returncode == 3:
+        done = run(line, folder)
+        assert done.exit_code in (0, 3), (line, done.stderr)
+        if done.exit_code == 3:
             assert "check" in line or "min-impressions" in line, line
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import elute
-from conftest import run_elute
+from conftest import call_elute
 
 
 @pytest.mark.parametrize("components", [1, 2, 3, 4])
 def test_the_papers_sets_have_the_components_they_are_named_for(components: int, data: Path) -> None:
     folder = data / "identifiability" / "dataset_fully_simulation" / f"K={components}" / "train"
-    fields = run_elute("check", folder, "--item", "doc_id", "--json").json
+    fields = call_elute("check", folder, "--item", "doc_id", "--json").json
     assert fields["components"] == components
     assert (fields["impressions"], fields["items"], fields["factors"]) == (11_500, 10_000, 10)
     assert fields["cells"] == (11_100 if components == 4 else 11_000)
@@ -28,7 +28,7 @@ def test_the_papers_intervention_connects_its_second_set(data: Path) -> None:
 
 
 def test_yandex_by_position(data: Path) -> None:
-    outcome = run_elute("check", data / "yandex" / "train.parquet", "--json")
+    outcome = call_elute("check", data / "yandex" / "train.parquet", "--json")
     assert outcome.code == 0
     fields = outcome.json
     expected = {"components": 1, "factors": 10, "items": 1_024, "cells": 2_570, "rankable_queries": 20, "queries": 20}
@@ -38,7 +38,7 @@ def test_yandex_by_position(data: Path) -> None:
 
 
 def test_yandex_by_query_and_position(data: Path) -> None:
-    outcome = run_elute(
+    outcome = call_elute(
         "check", data / "yandex" / "train.parquet", "--bias", "query_id,position", "--json", "--explore"
     )
     assert outcome.code == 3

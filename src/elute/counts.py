@@ -16,6 +16,15 @@ from elute.errors import EluteError
 Amounts = NDArray[np.uint32] | NDArray[np.uint64]
 
 
+class Cells(NamedTuple):
+    """Cells sorted by item: item `i` owns `offsets[i]` to `offsets[i + 1]`; it may have none."""
+
+    offsets: NDArray[np.int64]
+    factor: NDArray[np.int32]
+    impressions: Amounts
+    clicks: Amounts
+
+
 @dataclass(frozen=True, eq=False)
 class Membership:
     """Which items were shown for which query, and how often. Codes, not names."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,13 +24,43 @@ def write_parquet(path: str | Path, table: pa.Table) -> None:
         pq.write_table(table, temporary)
 
 
+def write_parts(path: str | Path, parts: Iterable[pa.Table]) -> None:
+    """Write a table that comes in parts, each a row group."""
+    with whole(Path(path)) as temporary:
+        writer = None
+        try:
+            for part in parts:
+                writer = writer or pq.ParquetWriter(temporary, part.schema)
+                writer.write_table(part, row_group_size=max(part.num_rows, 1))
+        finally:
+            if writer is not None:
+                writer.close()
+
+
 @contextmanager
 def whole(target: Path) -> Iterator[Path]:
-    """A temporary name beside the target, renamed to it once everything is written."""
+    """A temporary name beside the target, renamed to it once everything is written.
+
+    What processes that were killed have left under such names is removed.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+        if not _runs(left.name.split(".")[-2]):
+            left.unlink(missing_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         yield temporary
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _runs(process: str) -> bool:
+    """Whether a process is there; what is no process's number counts as one."""
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError, ValueError):
+        return True
+    return True

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elute.counts import Counts
-from elute.engines import Distributed, Engine, counted
+from elute.engines import Distributed, Engine, InParts, counted, parts
+from elute.engines.counted_parts import CountsInParts
 from elute.engines.duckdb import DuckDBEngine
 from elute.engines.outofcore import OutOfCoreEngine
 from elute.errors import EluteError
@@ -20,6 +22,7 @@ from elute.io import ultra
 from elute.progress import Progress, silent
 from elute.rankable import Rankable, rankable
 from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, Columns, Roles, resolve
+from elute.shares import Shares
 from elute.structure import Structure, of_counts
 from elute.survey import Survey
 
@@ -46,8 +49,26 @@ class ClickLog:
             self._counts = self.engine.count(self.roles, self.survey, progress)
         return self._counts
 
+    def shares(self, progress: Progress = silent) -> Shares | None:
+        """The cells in shares, where they are too many to be held at once; None where `counts` holds them all."""
+        if self._counts is None and isinstance(self.engine, Distributed):
+            return self.engine.shares(self.roles, self.survey, progress)
+        return None
+
+    def save_counts(self, folder: str | Path, progress: Progress = silent) -> dict[str, Any]:
+        """Write the cells to a folder that `read_log` then takes in place of the log; gives what it says of them."""
+
+        def all_parts() -> Iterable[parts.Part]:
+            if self._counts is None and isinstance(self.engine, InParts):
+                return self.engine.parts(self.roles, self.survey, progress)
+            return parts.of_counts(self.counts(progress))
+
+        return counted.save(self.engine, self.roles, self.survey, all_parts, folder)
+
     def connect(self, progress: Progress = silent) -> NDArray[np.int32]:
         """For every factor the smallest factor of its component: less than `counts`, and cheaper."""
+        if self._counts is not None or self._structure is not None:
+            return self.structure(progress).root
         return self.engine.connect(self.roles, self.survey, progress)
 
     def structure(self, progress: Progress = silent) -> Structure:
@@ -108,21 +129,20 @@ def read_log(
     columns for instance (`feature_*`). A folder of `elute count` takes the log's place. `impressions`: where rows are
     counts, the column that holds them. `session`: a result page's id, used for a health check. `exact`: tell items
     apart by value instead of by a 64-bit hash. `engine`: where to count; with "spark" the source is a table's name,
-    paths or a DataFrame. `memory`: bytes to get along with, at the price of several passes over the log; what does not
-    fit goes to a folder in `spill`.
+    paths or a DataFrame. `memory`: bytes to get along with; what does not fit goes to a folder in `spill`, or stays
+    with Spark (by default half of this machine's memory may hold cells from there).
     """
     if engine not in ENGINES:
         raise EluteError(f"no engine '{engine}'; there are: {', '.join(ENGINES)}")
     clicks: str | None = click
     opened: Engine
     if engine == "spark":
-        if memory is not None:
-            raise EluteError("Spark has memory settings of its own: leave out --memory")
         from elute.engines.spark import SparkEngine
 
-        opened = SparkEngine(source, exact, spill)
+        opened = SparkEngine(source, exact, spill, memory)
     elif counted.is_counts(source):
-        return _counted(counted.CountsEngine(source), query, doc, item, bias, click, impressions, session)
+        held = counted.CountsEngine(source) if memory is None else CountsInParts(source, memory, spill)
+        return _counted(held, query, doc, item, bias, click, impressions, session)
     elif ultra.is_ultra(source):
         opened, clicks = DuckDBEngine(ultra.read(source), exact, label=str(source)), None
     elif memory is not None:

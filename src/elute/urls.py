@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 _POSTGRES = ("postgres", "postgresql")
 _REMOTE = ("s3", "http", "https")
-_PASSWORD = re.compile(r"(?i)((?:ssl)?password)=([^&#\s]*)")
+_PASSWORD = re.compile(r"(?i)((?:ssl)?password|oauth_client_secret)=([^&#\s]*)")
 _PLAIN_HOST = re.compile(r"[^/@:]*(:\d{1,5})?/")
 
 
@@ -38,6 +38,19 @@ def shown(source: str) -> str:
         place = rest
     parameters = r"\?[^/]*=.*" if scheme == "s3" else r"\?.*"
     return f"{scheme}://{re.sub(parameters, '?…', place, flags=re.DOTALL)}"
+
+
+def public(source: str) -> str | None:
+    """The address without secrets, as it can be opened by somebody who has the credentials elsewhere.
+
+    None where that is not known: what follows ? at https may be a signature or the file's name.
+    """
+    address, mark, table = shown(source).partition("#")
+    server, asked, parameters = address.partition("?")
+    if is_postgres(source):
+        kept = "&".join(part for part in parameters.split("&") if not _PASSWORD.match(part))
+        return f"{server}{'?' if kept else ''}{kept}{mark}{table}"
+    return shown(source) if _scheme(source) == "s3" else None if asked else server
 
 
 def scrubbed(message: str, source: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import run_elute
+from conftest import call_elute
 
 DATA = Path(__file__).parents[2] / "docs" / "data" / "letor.txt"
 
@@ -15,14 +15,14 @@ DATA = Path(__file__).parents[2] / "docs" / "data" / "letor.txt"
 def simulated(folder: Path, user: str) -> Path:
     out = folder / f"{user}.parquet"
     options = ("--policy", "uniform", "--user", user, "--width", 5, "--sessions", 20_000, "--seed", 3)
-    assert run_elute("simulate", "--data", DATA, *options, "--out", out).code == 0
+    assert call_elute("simulate", "--data", DATA, *options, "--out", out).code == 0
     return out
 
 
 @pytest.mark.parametrize(("user", "verdict"), [("pbm", "holds"), ("trust", "rejected")])
 def test_a_position_based_log_is_told_from_a_trusting_one(tmp_path: Path, user: str, verdict: str) -> None:
     log = simulated(tmp_path, user)
-    done = run_elute("audit", "--assumptions", "--log", log, "--json")
+    done = call_elute("audit", "--assumptions", "--log", log, "--json")
     assert done.code == 0, done.err
     found = {finding["name"]: finding for finding in done.json["assumptions"]}
     assert found["linear"]["verdict"] == verdict
@@ -36,7 +36,7 @@ def test_the_page_its_charts_and_wrong_usage(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     log = simulated(tmp_path, "pbm")
     given = ("--groups", "query_id", "--labels", tmp_path / "pbm.truth.parquet", "--charts", tmp_path / "drawn")
-    page = run_elute("audit", "--assumptions", "--log", log, *given)
+    page = call_elute("audit", "--assumptions", "--log", log, *given)
     assert page.code == 0, page.err
     assert "groups:" in page.out
     assert "linear in labels: holds" in page.out
@@ -47,9 +47,9 @@ def test_the_page_its_charts_and_wrong_usage(tmp_path: Path) -> None:
     spec = json.loads((tmp_path / "drawn" / "offsets-by-factor.json").read_text())
     assert "vega-lite" in spec["$schema"]
     assert "Offsets by factor" in spec["description"]
-    assert run_elute("audit", "--log", log).code == 2
+    assert call_elute("audit", "--log", log).code == 2
     for option in ("--groups", "--charts"):
-        assert run_elute("audit", "--fit", "x", option, "query_id", "--log", log).code == 2
+        assert call_elute("audit", "--fit", "x", option, "query_id", "--log", log).code == 2
 
 
 EXAMPLE = {"A": (0.9, 0.72), "B": (0.8, 0.64), "C": (0.4, 0.1), "D": (0.2, 0.05)}
@@ -65,16 +65,16 @@ def test_what_hangs_loose_is_named(tmp_path: Path) -> None:
         for rank, p in enumerate(rates)
     ]
     log.write_text("\n".join(["query_id,doc_id,position,click,n", *rows]))
-    found = run_elute("audit", "--assumptions", "--log", log, "--impressions", "n", "--json").json["assumptions"][0]
+    found = call_elute("audit", "--assumptions", "--log", log, "--impressions", "n", "--json").json["assumptions"][0]
     assert (found["name"], found["verdict"], found["effect"]) == ("unique fit", "rejected", 0.5)
     (flat,) = found["evidence"]
     assert [item["doc_id"] for item in flat["example_items"]] == ["C", "D"]
     assert [factor["position"] for factor in flat["example_factors"]] == [3, 4]
     assert "doc_id C from 0.4 to 1; query_id q, doc_id D from 0.2 to 0.5" in flat["sentence"]
-    page = run_elute("check", log, "--impressions", "n", "--model", "affine")
+    page = call_elute("check", log, "--impressions", "n", "--model", "affine")
     assert page.code == 3
     assert "null dimension 4, gauge 2" in " ".join(page.out.split())
-    parts = run_elute("check", log, "--impressions", "n", "--model", "affine", "--json").json["generic"]["parts"]
+    parts = call_elute("check", log, "--impressions", "n", "--model", "affine", "--json").json["generic"]["parts"]
     assert [(part["factors"], part["null_dimension"]) for part in parts] == [(2, 2), (2, 2)]
 
 
@@ -90,7 +90,7 @@ def test_labels_that_cannot_be_used(tmp_path: Path, labels: str, message: str) -
     log = tmp_path / "log.csv"
     log.write_text("query_id,doc_id,position,click\n1,d1-1,1,1\n1,d1-1,2,0\n")
     (tmp_path / "labels.csv").write_text(labels)
-    done = run_elute("audit", "--assumptions", "--log", log, "--labels", tmp_path / "labels.csv")
+    done = call_elute("audit", "--assumptions", "--log", log, "--labels", tmp_path / "labels.csv")
     assert done.code == 1
     assert message in done.err
     assert "Traceback" not in done.err

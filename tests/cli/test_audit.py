@@ -12,13 +12,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from sklearn.metrics import ndcg_score
 
 import elute
-from conftest import Outcome
+from conftest import call_elute
 from elute.audit.cmip.metric import Name
-from elute.cli import main
 from elute.cli.audit import ESTIMATORS
 from reference import plain_metrics as plain
 
@@ -26,32 +24,26 @@ LETOR = Path(__file__).parents[2] / "docs" / "data" / "letor.txt"
 KEY = ["query_id", "doc_id"]
 
 
-def run_elute(*arguments: object) -> Outcome:
-    """As the command line does, in this process: there are many calls here, and imports take longer than audits."""
-    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    return Outcome(done.exit_code, done.stdout, done.stderr)
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A noisy oracle ranked, users clicked by position; fitted with pbm, which is right, and naive, which is not."""
     folder = tmp_path_factory.mktemp("audit")
     log = folder / "world.parquet"
-    assert run_elute("simulate", "--data", LETOR, "--sessions", 20_000, "--out", log).code == 0
+    assert call_elute("simulate", "--data", LETOR, "--sessions", 20_000, "--out", log).code == 0
     for sort in ("shifted", "later"):
         policy = ("--policy", "uniform") if sort == "shifted" else ()
         path = folder / f"{sort}.parquet"
         assert (
-            run_elute("simulate", "--data", LETOR, *policy, "--sessions", 3_000, "--seed", 7, "--out", path).code == 0
+            call_elute("simulate", "--data", LETOR, *policy, "--sessions", 3_000, "--seed", 7, "--out", path).code == 0
         )
     for model in ("pbm", "naive"):
-        assert run_elute("fit", log, "--model", model, "--out", folder / model).code == 0
+        assert call_elute("fit", log, "--model", model, "--out", folder / model).code == 0
     return folder
 
 
 @pytest.fixture(scope="module")
 def report(world: Path) -> dict[str, Any]:
-    done = run_elute(
+    done = call_elute(
         "audit", "--fit", world / "pbm", "--fit", world / "naive", "--log", world / "world.parquet",
         "--labels", world / "world.truth.parquet", "--shifted-log", world / "shifted.parquet", "--json",
     )  # fmt: skip
@@ -126,7 +118,7 @@ def test_queries_without_a_relevant_item_do_not_count(world: Path, tmp_path: Pat
     for name, labels in (("barren", barren), ("rest", rest)):
         labels.to_parquet(tmp_path / f"{name}.parquet")
         given = ("--labels", tmp_path / f"{name}.parquet")
-        found.append(run_elute("audit", world / "pbm", "--log", world / "later.parquet", *given, "--json").json)
+        found.append(call_elute("audit", world / "pbm", "--log", world / "later.parquet", *given, "--json").json)
     for figure in ("ndcg", "err", "mrr"):
         assert found[0]["models"][0][figure] == pytest.approx(found[1]["models"][0][figure], rel=1e-12)
     assert found[0]["judged_items"] > found[1]["judged_items"]
@@ -182,7 +174,7 @@ def test_items_without_a_score_are_left_out_of_cmip_only(world: Path, tmp_path: 
     rows = pd.read_parquet(world / "world.truth.parquet")[[*KEY, "grade"]]
     rows = rows.merge(pd.read_parquet(world / "naive" / "relevance.parquet"), on=KEY).merge(scores, on=KEY)
     found = elute.cmip(rows.relevance, rows.score, rows.grade)
-    done = run_elute(
+    done = call_elute(
         "audit", world / "naive", "--log", world / "world.parquet", "--labels", world / "world.truth.parquet",
         "--policy-scores", tmp_path / "scores.parquet", "--json",
     )  # fmt: skip
@@ -197,8 +189,8 @@ def test_under_a_uniform_policy_the_click_rate_passes(world: Path, tmp_path: Pat
     rows = pd.read_parquet(world / "world.parquet").groupby(KEY).score.mean().reset_index()
     rows.to_csv(tmp_path / "scores.csv", index=False)
     log = world / "shifted.parquet"
-    assert run_elute("fit", log, "--model", "naive", "--out", tmp_path / "fair").code == 0
-    done = run_elute(
+    assert call_elute("fit", log, "--model", "naive", "--out", tmp_path / "fair").code == 0
+    done = call_elute(
         "audit", tmp_path / "fair", "--log", log, "--labels", world / "world.truth.parquet",
         "--policy-scores", tmp_path / "scores.csv", "--json",
     )  # fmt: skip
@@ -211,13 +203,13 @@ def test_under_a_uniform_policy_the_click_rate_passes(world: Path, tmp_path: Pat
 def test_what_is_missing_is_null_and_named(world: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare.parquet"
     pq.write_table(pq.read_table(world / "later.parquet").drop_columns("score"), bare)
-    unlabelled = run_elute("audit", "--fit", world / "pbm", "--log", bare, "--json").json["models"][0]
+    unlabelled = call_elute("audit", "--fit", world / "pbm", "--log", bare, "--json").json["models"][0]
     assert (unlabelled["ndcg"], unlabelled["cmip"], unlabelled["ood_perplexity"]) == (None, None, None)
     assert unlabelled["verdict"] == "warn"
     assert "no labels (--labels)" in unlabelled["sentence"]
     assert not any("fitted to" in note for note in unlabelled["notes"])
     labels = ("--labels", world / "world.truth.parquet")
-    unscored = run_elute("audit", "--fit", world / "pbm", "--log", bare, *labels, "--json").json["models"][0]
+    unscored = call_elute("audit", "--fit", world / "pbm", "--log", bare, *labels, "--json").json["models"][0]
     assert unscored["ndcg"] > 0.9
     assert unscored["cmip"] is None
     assert "--policy-scores" in unscored["sentence"]
@@ -229,10 +221,10 @@ def test_other_names_and_formats(world: Path, tmp_path: Path, report: dict[str, 
     table = pq.read_table(world / "world.parquet").drop_columns("session_id")
     pq.write_table(table.rename_columns([names.get(n, n) for n in table.column_names]), tmp_path / "log.parquet")
     roles = ("--query", "q", "--doc", "d", "--bias", "rank", "--click", "clicked")
-    assert run_elute("fit", tmp_path / "log.parquet", *roles, "--out", tmp_path / "pbm").code == 0
+    assert call_elute("fit", tmp_path / "log.parquet", *roles, "--out", tmp_path / "pbm").code == 0
     truth = pd.read_parquet(world / "world.truth.parquet")
     truth[truth.kind == "item"][[*KEY, "grade"]].to_csv(tmp_path / "labels.csv", index=False)
-    done = run_elute(
+    done = call_elute(
         "audit", "--fit", tmp_path / "pbm", "--log", tmp_path / "log.parquet", *roles,
         "--labels", tmp_path / "labels.csv", "--json",
     )  # fmt: skip
@@ -243,7 +235,7 @@ def test_other_names_and_formats(world: Path, tmp_path: Path, report: dict[str, 
 
 
 def test_a_page_for_people(world: Path) -> None:
-    done = run_elute(
+    done = call_elute(
         "audit", "--fit", world / "pbm", world / "naive", "--log", world / "world.parquet",
         "--labels", world / "world.truth.parquet",
     )  # fmt: skip
@@ -254,7 +246,7 @@ def test_a_page_for_people(world: Path) -> None:
 
 def test_two_fits_of_one_name_are_told_apart(world: Path, tmp_path: Path) -> None:
     pair = (world / "pbm", shutil.copytree(world / "pbm", tmp_path / "pbm"))
-    done = run_elute("audit", *pair, "--log", world / "later.parquet", "--json")
+    done = call_elute("audit", *pair, "--log", world / "later.parquet", "--json")
     assert [model["name"] for model in done.json["models"]] == [str(path) for path in pair]
 
 
@@ -293,17 +285,17 @@ def test_what_cannot_be_used_is_said_in_one_line(world: Path, tmp_path: Path) ->
         ((*pbm, *log, "--shifted-log", tmp_path / "gone.parquet"), "no file"),
     ]
     for arguments, says in cases:
-        done = run_elute("audit", *arguments, "--json")
+        done = call_elute("audit", *arguments, "--json")
         assert (done.code, done.out) == (1, ""), (arguments, done.err)
         assert says in done.err, (arguments, done.err)
         assert len(done.err.strip().splitlines()) == 1, done.err
-    assert run_elute("audit", *log).code == 2
+    assert call_elute("audit", *log).code == 2
 
 
 def test_fewer_than_twenty_labels_leave_cmip_out(world: Path, tmp_path: Path) -> None:
     truth = pq.read_table(world / "world.truth.parquet").slice(0, 12)
     pq.write_table(truth, tmp_path / "few.parquet")
-    done = run_elute(
+    done = call_elute(
         "audit", world / "pbm", "--log", world / "world.parquet", "--labels", tmp_path / "few.parquet", "--json"
     )
     assert done.json["models"][0]["cmip"] is None

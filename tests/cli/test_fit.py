@@ -9,17 +9,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import run_elute
+from conftest import call_elute, run_elute
 from elute.cli.fit import MODELS
 from elute.estimate import models
 from elute.simulate.toy import PROPENSITIES
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("fit")
-    assert run_elute("demo", "--out", folder).code == 0
-    return folder
 
 
 def test_the_command_line_knows_every_model() -> None:
@@ -27,16 +20,17 @@ def test_the_command_line_knows_every_model() -> None:
 
 
 @pytest.fixture(scope="module")
-def known(folder: Path) -> Path:
+def known(demo_logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fit whose propensities others take for known; the affine one has offsets too."""
-    assert run_elute("fit", folder / "sound.parquet", "--model", "affine", "--out", folder / "known").code == 0
-    return folder / "known"
+    folder = tmp_path_factory.mktemp("known")
+    assert call_elute("fit", demo_logs / "sound.parquet", "--model", "affine", "--out", folder).code == 0
+    return folder
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_files_and_fields(model: str, folder: Path, known: Path, tmp_path: Path) -> None:
+def test_files_and_fields(model: str, demo_logs: Path, known: Path, tmp_path: Path) -> None:
     own = ("--propensities", known) if model in models.GIVEN else ("--max-iter", 300)
-    outcome = run_elute("fit", folder / "sound.parquet", "--model", model, *own, "--out", tmp_path, "--json")
+    outcome = call_elute("fit", demo_logs / "sound.parquet", "--model", model, *own, "--out", tmp_path, "--json")
     assert outcome.code == 0
     fields = outcome.json
     assert {"model", "iterations", "converged", "log_likelihood", "seconds"} <= set(fields)
@@ -59,9 +53,9 @@ def test_files_and_fields(model: str, folder: Path, known: Path, tmp_path: Path)
     assert saved["provenance"]["bias"] == ["position"]
 
 
-def test_the_truth_is_within_the_error_bars(folder: Path, tmp_path: Path) -> None:
+def test_the_truth_is_within_the_error_bars(demo_logs: Path, tmp_path: Path) -> None:
     """Nine independent log ratios; all within 4 standard errors, and not all within half of one."""
-    run_elute("fit", folder / "sound.parquet", "--out", tmp_path)
+    call_elute("fit", demo_logs / "sound.parquet", "--out", tmp_path)
     table = pq.read_table(tmp_path / "propensities.parquet")
     truth = np.array(PROPENSITIES) / PROPENSITIES[0]
     off = np.log(table["propensity"].to_numpy()[1:] / truth[1:]) / table["log_se"].to_numpy()[1:]
@@ -69,21 +63,21 @@ def test_the_truth_is_within_the_error_bars(folder: Path, tmp_path: Path) -> Non
     assert np.abs(off).max() > 0.5
 
 
-def test_a_log_that_is_not_recoverable_is_refused_with_the_next_command(folder: Path, tmp_path: Path) -> None:
-    log = folder / "broken.parquet"
-    refused = run_elute("fit", log, "--out", tmp_path / "fit", "--json")
+def test_a_log_that_is_not_recoverable_is_refused_with_the_next_command(demo_logs: Path, tmp_path: Path) -> None:
+    log = demo_logs / "broken.parquet"
+    refused = run_elute("fit", log, "--out", tmp_path / "fit", "--json")  # the exit code of a process
     assert refused.code == 3
     assert not (tmp_path / "fit").exists()
     command = refused.err.split("Mend the log first: elute ")[1].split()
-    assert run_elute(*command, cwd=tmp_path).code == 0
-    mended = run_elute("fit", log, "--plan", tmp_path / "plan.json", "--out", tmp_path / "fit", "--json")
+    assert call_elute(*command, cwd=tmp_path).code == 0
+    mended = call_elute("fit", log, "--plan", tmp_path / "plan.json", "--out", tmp_path / "fit", "--json")
     assert (mended.code, mended.json["components"]) == (0, 1)
     propensity = pq.read_table(tmp_path / "fit" / "propensities.parquet")["propensity"].to_pylist()
     assert propensity[3] == propensity[4]  # positions 4 and 5 share one
 
 
-def test_going_on_unidentified_is_marked(folder: Path, tmp_path: Path) -> None:
-    outcome = run_elute("fit", folder / "broken.parquet", "--allow-unidentified", "--out", tmp_path)
+def test_going_on_unidentified_is_marked(demo_logs: Path, tmp_path: Path) -> None:
+    outcome = call_elute("fit", demo_logs / "broken.parquet", "--allow-unidentified", "--out", tmp_path)
     assert outcome.code == 0
     assert "2 components, each at its own scale" in outcome.out
     table = pq.read_table(tmp_path / "propensities.parquet").to_pylist()
@@ -93,24 +87,24 @@ def test_going_on_unidentified_is_marked(folder: Path, tmp_path: Path) -> None:
     assert largest == {0: 1.0, 1: 1.0}
 
 
-def test_a_swap_plan_is_no_merge_plan(folder: Path, tmp_path: Path) -> None:
-    run_elute("repair", folder / "broken.parquet", "--method", "swap", "--out", tmp_path / "swap.json")
-    outcome = run_elute("fit", folder / "broken.parquet", "--plan", tmp_path / "swap.json")
+def test_a_swap_plan_is_no_merge_plan(demo_logs: Path, tmp_path: Path) -> None:
+    call_elute("repair", demo_logs / "broken.parquet", "--method", "swap", "--out", tmp_path / "swap.json")
+    outcome = call_elute("fit", demo_logs / "broken.parquet", "--plan", tmp_path / "swap.json")
     assert outcome.code == 1
     assert "is a swap plan" in outcome.err
 
 
-def test_weights_from_a_fit(folder: Path, known: Path, tmp_path: Path) -> None:
+def test_weights_from_a_fit(demo_logs: Path, known: Path, tmp_path: Path) -> None:
     """Known propensities make any log comparable: the broken one too. Clipping keeps what it says it does."""
     given = ("--model", "ipw", "--propensities", known / "propensities.parquet")
-    assert run_elute("fit", folder / "broken.parquet", *given, "--json").json["model"] == "ipw"
+    assert call_elute("fit", demo_logs / "broken.parquet", *given, "--json").json["model"] == "ipw"
     rows = {}
     for name, options in {
         "plain": (),
         "clipped": ("--clip", 0.5),
         "normal": ("--clip", 0.5, "--self-normalised"),
     }.items():
-        done = run_elute("fit", folder / "sound.parquet", *given, *options, "--out", tmp_path / name)
+        done = call_elute("fit", demo_logs / "sound.parquet", *given, *options, "--out", tmp_path / name)
         assert done.code == 0, done.err
         rows[name] = pq.read_table(tmp_path / name / "relevance.parquet")["relevance"].to_numpy()
     assert (rows["clipped"] <= rows["plain"] + 1e-12).all()
@@ -129,30 +123,30 @@ def test_weights_from_a_fit(folder: Path, known: Path, tmp_path: Path) -> None:
         (("--bootstrap", "5", "--cluster", "nothing"), "has no column 'nothing' to cluster by"),
     ],
 )
-def test_an_option_that_would_do_nothing_is_refused(folder: Path, options: tuple[str, ...], message: str) -> None:
-    done = run_elute("fit", folder / "sound.parquet", *options)
+def test_an_option_that_would_do_nothing_is_refused(demo_logs: Path, options: tuple[str, ...], message: str) -> None:
+    done = call_elute("fit", demo_logs / "sound.parquet", *options)
     assert done.code == 1
     assert message in done.err
 
 
-def test_priors_are_named_and_can_be_left_out(folder: Path) -> None:
-    log = folder / "sound.parquet"
-    auto, none = (run_elute("fit", log, *options, "--json").json for options in ((), ("--relevance-prior", "none")))
+def test_priors_are_named_and_can_be_left_out(demo_logs: Path) -> None:
+    log = demo_logs / "sound.parquet"
+    auto, none = (call_elute("fit", log, *options, "--json").json for options in ((), ("--relevance-prior", "none")))
     assert none["prior"] == {"smooth": None, "relevance": None}
     assert auto["prior"]["relevance"] is None  # these items have clicks enough
-    both = run_elute("fit", log, "--prior", "smooth", "--relevance-prior", "beta", "--json").json["prior"]
+    both = call_elute("fit", log, "--prior", "smooth", "--relevance-prior", "beta", "--json").json["prior"]
     assert both["relevance"]["a"] > 0
     assert both["smooth"]
 
 
 @pytest.mark.parametrize("cluster", ["query_id", "session_id"])
-def test_a_bootstrap_widens_or_confirms_the_error_bars(folder: Path, tmp_path: Path, cluster: str) -> None:
+def test_a_bootstrap_widens_or_confirms_the_error_bars(demo_logs: Path, tmp_path: Path, cluster: str) -> None:
     """These clicks are independent, so both kinds of clusters must come near the information's errors."""
-    log = folder / "sound.parquet"
-    done = run_elute("fit", log, "--bootstrap", 60, "--cluster", cluster, "--out", tmp_path / "drawn", "--json")
+    log = demo_logs / "sound.parquet"
+    done = call_elute("fit", log, "--bootstrap", 60, "--cluster", cluster, "--out", tmp_path / "drawn", "--json")
     assert done.json["bootstrap"]["replicates"] == 60
     assert done.json["bootstrap"]["cluster"] == cluster
-    assert run_elute("fit", log, "--out", tmp_path / "plain").code == 0
+    assert call_elute("fit", log, "--out", tmp_path / "plain").code == 0
     drawn, plain = (pq.read_table(tmp_path / name / "propensities.parquet") for name in ("drawn", "plain"))
     ratio = drawn["log_se"].to_numpy()[1:] / plain["log_se"].to_numpy()[1:]
     assert 0.6 < ratio.min() < ratio.max() < 1.6

@@ -9,33 +9,28 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
-from conftest import Outcome
+from conftest import call_elute, run_elute
 from elute import clicks
-from elute.cli import main
 from elute.cli.fit import MODELS, SESSION_MODELS
 
 LETOR = Path(__file__).parents[2] / "docs" / "data" / "letor.txt"
 KEY = ["query_id", "doc_id"]
 SESSION = ("--session", "session_id")
 
-
-def run_elute(*arguments: object) -> Outcome:
-    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    return Outcome(done.exit_code, done.stdout, done.stderr)
+pytestmark = pytest.mark.usefixtures("quick_compiling")
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Short pages, the same as Parquet and, in another order, as CSV; fitted with dctr and ubm."""
+    """Short pages, the same as Parquet and, in another order, as CSV; fitted with dctr and, in a process, with ubm."""
     folder = tmp_path_factory.mktemp("sessions")
     log = folder / "log.parquet"
-    simulated = run_elute("simulate", "--data", LETOR, "--width", 4, "--sessions", 2_000, "--out", log)
+    simulated = call_elute("simulate", "--data", LETOR, "--width", 4, "--sessions", 2_000, "--out", log)
     assert simulated.code == 0
     pd.read_parquet(log).sample(frac=1, random_state=1).to_csv(folder / "log.csv", index=False)
-    for model in ("dctr", "ubm"):
-        done = run_elute("fit", log, "--model", model, *SESSION, "--out", folder / model)
+    for model, run in (("dctr", call_elute), ("ubm", run_elute)):
+        done = run("fit", log, "--model", model, *SESSION, "--out", folder / model)
         assert done.code == 0, done.err
         assert f"{model}: converged" in done.out
     return folder
@@ -67,7 +62,7 @@ def test_files_and_fields(world: Path) -> None:
 
 def test_dctr_is_the_shrunk_click_rate_that_counts_give(world: Path, tmp_path: Path) -> None:
     """Two programs, one model: `ctr` fits the same Beta prior to the same counts."""
-    assert run_elute("fit", world / "log.parquet", "--model", "ctr", "--out", tmp_path, "--json").code == 0
+    assert call_elute("fit", world / "log.parquet", "--model", "ctr", "--out", tmp_path, "--json").code == 0
     pages, counts = (
         pd.read_parquet(path / "relevance.parquet").set_index(KEY).relevance for path in (world / "dctr", tmp_path)
     )
@@ -80,7 +75,7 @@ def test_likelihood_and_perplexity_are_those_of_the_rows(world: Path) -> None:
     p = rows.relevance
     fields = json.loads((world / "dctr" / "fit.json").read_text())
     assert fields["log_likelihood"] == pytest.approx(np.log(np.where(rows.click == 1, p, 1 - p)).sum(), rel=1e-5)
-    done = run_elute("audit", world / "dctr", "--log", world / "log.parquet", "--json")
+    done = call_elute("audit", world / "dctr", "--log", world / "log.parquet", "--json")
     assert done.json["models"][0]["perplexity"] == pytest.approx(perplexity(p, rows), rel=1e-5)
 
 
@@ -91,7 +86,7 @@ def test_items_that_the_fit_does_not_know_are_typical_ones(world: Path, tmp_path
     renamed = rows.query_id.astype(int) % 2 == 0
     rows.loc[renamed, "query_id"] = "new-" + rows.query_id[renamed]
     rows.to_parquet(tmp_path / "log.parquet")
-    model = run_elute("audit", world / "dctr", "--log", tmp_path / "log.parquet", "--json").json["models"][0]
+    model = call_elute("audit", world / "dctr", "--log", tmp_path / "log.parquet", "--json").json["models"][0]
     share = next(note for note in model["notes"] if "does not know" in note).split("%")[0]
     assert float(share) == pytest.approx(100 * renamed.mean(), abs=0.01)
     known = rows.merge(pd.read_parquet(world / "dctr" / "relevance.parquet"), how="left", on=KEY)
@@ -104,19 +99,19 @@ def test_items_that_the_fit_does_not_know_are_typical_ones(world: Path, tmp_path
 
 def test_the_order_and_the_format_of_the_rows_do_not_matter(world: Path, tmp_path: Path) -> None:
     log = world / "log.csv"
-    assert run_elute("fit", log, "--model", "ubm", *SESSION, "--out", tmp_path).code == 0
+    assert call_elute("fit", log, "--model", "ubm", *SESSION, "--out", tmp_path).code == 0
     first, second = (
         pd.read_parquet(path / "relevance.parquet").set_index(KEY).relevance for path in (world / "ubm", tmp_path)
     )
     np.testing.assert_allclose(first, second.loc[first.index], rtol=1e-5)
-    here = run_elute("audit", world / "ubm", "--log", log, "--json").json["models"][0]
-    there = run_elute("audit", tmp_path, "--log", world / "log.parquet", "--json").json["models"][0]
+    here = call_elute("audit", world / "ubm", "--log", log, "--json").json["models"][0]
+    there = call_elute("audit", tmp_path, "--log", world / "log.parquet", "--json").json["models"][0]
     assert here["perplexity"] == pytest.approx(there["perplexity"], rel=1e-5)
 
 
 def test_session_and_count_models_in_one_audit(world: Path, tmp_path: Path) -> None:
-    assert run_elute("fit", world / "log.parquet", "--allow-unidentified", "--out", tmp_path / "pbm").code == 0
-    done = run_elute(
+    assert call_elute("fit", world / "log.parquet", "--allow-unidentified", "--out", tmp_path / "pbm").code == 0
+    done = call_elute(
         "audit", "--fit", world / "ubm", world / "dctr", tmp_path / "pbm", "--log", world / "log.parquet",
         "--labels", world / "log.truth.parquet", "--json",
     )  # fmt: skip
@@ -130,10 +125,10 @@ def test_session_and_count_models_in_one_audit(world: Path, tmp_path: Path) -> N
 def test_a_trained_model_is_read_back_as_it_was(world: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.parquet"
     pq.write_table(pq.read_table(world / "log.parquet").slice(0, 400), log)
-    done = run_elute("fit", log, "--model", "cacm", *SESSION, "--max-iter", 1, "--out", tmp_path / "cacm", "--json")
+    done = call_elute("fit", log, "--model", "cacm", *SESSION, "--max-iter", 1, "--out", tmp_path / "cacm", "--json")
     assert done.code == 0, done.err
     assert (done.json["iterations"], done.json["converged"]) == (1, False)
-    model = run_elute("audit", tmp_path / "cacm", "--log", log, "--json").json["models"][0]
+    model = call_elute("audit", tmp_path / "cacm", "--log", log, "--json").json["models"][0]
     assert "did not converge" in model["sentence"]
     # At the top of a page nothing differs but the document: P(click) there is what this model calls relevance.
     rows = pd.read_parquet(log).merge(pd.read_parquet(tmp_path / "cacm" / "relevance.parquet"), on=KEY)
@@ -142,7 +137,7 @@ def test_a_trained_model_is_read_back_as_it_was(world: Path, tmp_path: Path) -> 
 
 
 def test_what_a_model_holds_impossible_has_no_likelihood(world: Path, tmp_path: Path) -> None:
-    done = run_elute("fit", world / "log.parquet", "--model", "cascade", *SESSION, "--out", tmp_path, "--json")
+    done = call_elute("fit", world / "log.parquet", "--model", "cascade", *SESSION, "--out", tmp_path, "--json")
     assert done.json["log_likelihood"] is None
     assert "a second click" in done.json["reason"]
 
@@ -172,7 +167,7 @@ def test_what_cannot_be_used_is_said_in_one_line(world: Path, tmp_path: Path) ->
         (("audit", world / "ubm", "--log", log, "--session", "visit"), "no column 'visit'"),
     ]
     for arguments, says in cases:
-        done = run_elute(*arguments, "--json")
+        done = call_elute(*arguments, "--json")
         assert (done.code, done.out) == (1, ""), (arguments, done.err, done.out)
         assert says in done.err, (arguments, done.err)
         assert len(done.err.strip().splitlines()) == 1, done.err

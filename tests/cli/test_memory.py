@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import run_elute
+from conftest import call_elute
 from elute.cli.options import _bytes
 
 
@@ -26,7 +26,7 @@ def test_sizes_are_read_as_people_write_them() -> None:
 def test_what_cannot_be_kept_to_is_refused(tmp_path: Path, size: str, code: int, says: str) -> None:
     log = tmp_path / "log.csv"
     log.write_text("query_id,doc_id,position,click\nq,d,1,0\n")
-    refused = run_elute("check", log, "--memory", size)
+    refused = call_elute("check", log, "--memory", size)
     assert refused.code == code
     assert says in refused.err
 
@@ -34,17 +34,17 @@ def test_what_cannot_be_kept_to_is_refused(tmp_path: Path, size: str, code: int,
 def test_the_same_answer_and_an_empty_folder_afterwards(data: Path, tmp_path: Path) -> None:
     log, spill = data / "yandex" / "train.parquet", tmp_path / "spill"
     spill.mkdir()
-    limited = run_elute("check", log, "--memory", "300MB", "--spill", spill, "--json")
-    assert limited.out == run_elute("check", log, "--json").out
+    limited = call_elute("check", log, "--memory", "300MB", "--spill", spill, "--json")
+    assert limited.out == call_elute("check", log, "--json").out
     fits = [tmp_path / "one", tmp_path / "two"]
-    assert run_elute("fit", log, "--memory", "300MB", "--spill", spill, "--out", fits[0]).code == 0
-    assert run_elute("fit", log, "--out", fits[1]).code == 0
+    assert call_elute("fit", log, "--memory", "300MB", "--spill", spill, "--out", fits[0]).code == 0
+    assert call_elute("fit", log, "--out", fits[1]).code == 0
     assert (fits[0] / "propensities.parquet").stat().st_size == (fits[1] / "propensities.parquet").stat().st_size
     assert list(spill.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_to(data: Path, tmp_path: Path) -> None:
-    refused = run_elute("check", data / "yandex" / "test.parquet", "--spill", tmp_path / "missing")
+    refused = call_elute("check", data / "yandex" / "test.parquet", "--spill", tmp_path / "missing")
     assert refused.code == 1
     assert "cannot write to" in refused.err
 
@@ -61,6 +61,6 @@ def test_a_full_disk_leaves_no_half_written_result(data: Path, tmp_path: Path) -
     assert "Traceback" not in failed.stderr
     assert failed.stderr.splitlines()[-1].startswith("elute: ")
     assert not (out / "fit.json").exists()  # which marks a fit as whole: others refuse what is left
-    assert run_elute("judge", out, "--format", "quepid", "--out", tmp_path / "judged.csv").code == 1
+    assert call_elute("judge", out, "--format", "quepid", "--out", tmp_path / "judged.csv").code == 1
     assert list(spill.iterdir()) == []
     assert subprocess.run(words, capture_output=True, check=False).returncode == 0

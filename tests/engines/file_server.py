@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from certificates import Certificates
 
 ACCESS, SECRET = "AKIDEXAMPLE", "wJalrXUt/nFEMI+bPxRfi"
 
@@ -23,27 +29,40 @@ class Served:
     """What is served and to whom; tests change it while the server runs."""
 
     port: int
+    scheme: str = "http"
     files: dict[str, bytes] = field(default_factory=dict)
     authorization: str | None = None
     """The header to let in over http; None lets everybody in."""
     ranges: bool = True
+    changed: datetime = datetime(2022, 1, 1, tzinfo=UTC)
+    """Of all files."""
+    tells: tuple[str, ...] = ("ETag", "Last-Modified")
+    """What the answers over http say of a file's version."""
     redirects: dict[str, str] = field(default_factory=dict)
     dies_beyond: int | None = None
     """Ranges that start before this byte break off half-way."""
+    stalls_before: int | None = None
+    """Ranges that start before this byte are never answered; `stalled` says that one was asked for."""
+    stalled: threading.Event = field(default_factory=threading.Event)
     seen: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Method, path and Authorization of every request."""
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
 
 @contextmanager
-def serving(s3: bool = False) -> Iterator[Served]:
-    """The server on a free port, in a thread."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _S3 if s3 else _Http)
+def serving(s3: bool = False, certificates: Certificates | None = None) -> Iterator[Served]:
+    """The server on a free port, in a thread; behind TLS where it has a certificate."""
+    server = _Server(("127.0.0.1", 0), _S3 if s3 else _Http)
     server.daemon_threads = True
     server.served = Served(server.server_address[1])  # type: ignore[attr-defined]
+    if certificates is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificates.certificate, certificates.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.served.scheme = "https"  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
@@ -54,6 +73,13 @@ def serving(s3: bool = False) -> Iterator[Served]:
         server.server_close()
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Quiet where a client hangs up because it does not trust the certificate."""
+        if not isinstance(sys.exception(), ssl.SSLError | ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
 class _Http(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -61,6 +87,10 @@ class _Http(BaseHTTPRequestHandler):
     def served(self) -> Served:
         found: Served = self.server.served  # type: ignore[attr-defined]
         return found
+
+    @property
+    def modified(self) -> str:
+        return format_datetime(self.served.changed, usegmt=True)
 
     def log_message(self, *_: object) -> None:
         """Quiet."""
@@ -80,7 +110,8 @@ class _Http(BaseHTTPRequestHandler):
     def send(self, data: bytes) -> None:
         """The range that is asked for, or all."""
         wanted = self.headers.get("Range")
-        tag = {"ETag": f'"{hashlib.sha256(data).hexdigest()[:16]}"', "Accept-Ranges": "bytes"}
+        version = {"ETag": f'"{hashlib.sha256(data).hexdigest()[:16]}"', "Last-Modified": self.modified}
+        tag = {"Accept-Ranges": "bytes"} | {name: version[name] for name in self.served.tells}
         if wanted is None or not self.served.ranges:
             self.answer(200, data, tag)
             return
@@ -89,6 +120,10 @@ class _Http(BaseHTTPRequestHandler):
         end = len(data) if not first or not last else min(int(last) + 1, len(data))
         if start >= len(data):
             self.answer(416, b"")
+            return
+        if self.served.stalls_before is not None and start < self.served.stalls_before:
+            self.served.stalled.set()
+            self.connection.recv(1)  # until the client hangs up
             return
         self.answer(206, data[start:end], tag | {"Content-Range": f"bytes {start}-{end - 1}/{len(data)}"}, start)
 
@@ -122,7 +157,7 @@ class _S3(_Http):
             self.error(404, "NoSuchKey")
         elif self.command == "HEAD":
             size = str(len(self.served.files[unquote(url.path)]))
-            self.answer(200, b"", {"Content-Length": size, "Last-Modified": "Sat, 01 Jan 2022 00:00:00 GMT"})
+            self.answer(200, b"", {"Content-Length": size, "Last-Modified": self.modified})
         else:
             self.send(self.served.files[unquote(url.path)])
 
@@ -160,7 +195,7 @@ class _S3(_Http):
             if key != path and key.startswith(prefix):
                 found.append(
                     f"<Contents><Key>{escape(key)}</Key><Size>{len(data)}</Size>"
-                    "<LastModified>2022-01-01T00:00:00.000Z</LastModified></Contents>"
+                    f"<LastModified>{self.served.changed:%Y-%m-%dT%H:%M:%S}.123Z</LastModified></Contents>"
                 )
         keys = f"<KeyCount>{len(found)}</KeyCount><IsTruncated>false</IsTruncated>{''.join(found)}"
         body = f"<ListBucketResult><Name>{bucket}</Name><Prefix>{escape(prefix)}</Prefix>{keys}</ListBucketResult>"

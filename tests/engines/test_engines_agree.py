@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
 import elute
-from elute.engines import counted, outofcore
+from elute.engines import outofcore
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "identify"))
 from test_against_reference import ODD_INT64, ODD_TEXT, ODD_UINT64, Case, logs, plain
@@ -32,10 +33,19 @@ def by_value(path: str, **roles: Any) -> elute.ClickLog:
 
 def from_counts(path: str, **roles: Any) -> elute.ClickLog:
     """Counted first; the folder knows the roles."""
-    log = elute.read_log(path, **roles)
-    folder = Path(path).with_suffix(".counts")
-    counted.save(log.engine, log.roles, log.survey, log.counts(), folder)
-    return elute.read_log(folder)
+    return elute.read_log(counts_of(elute.read_log(path, **roles)))
+
+
+def from_counts_in_parts(path: str, **roles: Any) -> elute.ClickLog:
+    """Counted share by share, and read part by part."""
+    return elute.read_log(counts_of(in_passes(path, **roles)), memory=outofcore.LEAST)
+
+
+def counts_of(log: elute.ClickLog) -> Path:
+    with log:
+        folder = Path(str(log.engine.label)).with_suffix(".counts")
+        log.save_counts(folder)
+    return folder
 
 
 def in_passes(path: str, **roles: Any) -> elute.ClickLog:
@@ -47,7 +57,7 @@ def in_spark(path: str, **roles: Any) -> elute.ClickLog:
     return elute.read_log(path, engine="spark", **roles)
 
 
-QUICK = [by_value, from_counts, in_passes]
+QUICK = [by_value, from_counts, in_passes, from_counts_in_parts]
 SPARK = pytest.param(in_spark, marks=pytest.mark.xdist_group("spark"))
 """All tests in Spark run in one process, so that there is one Spark."""
 
@@ -141,26 +151,81 @@ def test_yandex_alike(read: Reader, data: Path, request: pytest.FixtureRequest) 
     assert_alike(read, log, {"bias": ["query_id", "position"], "item": "doc_id"})
 
 
+def kept_in_spark(path: str, **roles: Any) -> elute.ClickLog:
+    """With no memory here for cells, so that they stay with the executors."""
+    return elute.read_log(path, engine="spark", memory=1, **roles)
+
+
+def kept_by_value(path: str, **roles: Any) -> elute.ClickLog:
+    return elute.read_log(path, engine="spark", memory=1, exact=True, **roles)
+
+
+def handed_over_by_value(path: str, **roles: Any) -> elute.ClickLog:
+    return elute.read_log(path, engine="spark", exact=True, **roles)
+
+
+@pytest.mark.usefixtures("some_passes")
 @pytest.mark.parametrize(
-    "read", [from_counts, in_passes, pytest.param(in_spark, marks=pytest.mark.xdist_group("spark"))]
+    ("read", "prior"),
+    [
+        (from_counts, None),
+        (from_counts_in_parts, None),
+        (in_passes, None),
+        (in_passes, "beta"),
+        *(
+            pytest.param(reader, prior, marks=pytest.mark.xdist_group("spark"))
+            for reader, prior in (
+                (in_spark, None),
+                (handed_over_by_value, None),
+                (kept_in_spark, "beta"),
+                (kept_by_value, None),
+            )
+        ),
+    ],
 )
 def test_a_fit_does_not_depend_on_where_the_log_was_counted(
-    read: Reader, data: Path, tmp_path: Path, request: pytest.FixtureRequest
+    read: Reader, prior: Any, data: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Items come in another order, so that sums differ in their last digits."""
-    if read is in_spark:
+    """Items come in another order, so that sums differ in their last digits. A fit from share to share stops at
+    another point as close to the maximum: within 1e-4 standard errors."""
+    if read not in (from_counts, from_counts_in_parts, in_passes):
         request.getfixturevalue("spark")
     path = str(tmp_path / "log.parquet")
     pq.write_table(pq.read_table(data / "yandex" / "test.parquet"), path)
     order = [("query_id", "ascending"), ("doc_id", "ascending")]
-    fits = [elute.PBM().fit(how(path)) for how in (whole, read)]
-    one, other = (fit.relevance_.sort_by(order) for fit in fits)
+    with whole(path) as first, read(path) as second:
+        fits = [elute.PBM(relevance_prior=prior).fit(log) for log in (first, second)]
+        one, other = (fit.relevance_.sort_by(order) for fit in fits)
+        assert (second.shares() is not None) == (read not in (from_counts, in_spark, handed_over_by_value))
     assert one.drop_columns(["relevance", "log_se"]).equals(other.drop_columns(["relevance", "log_se"]))
     for column in ("relevance", "log_se"):
-        assert other[column].to_numpy() == pytest.approx(one[column].to_numpy(), rel=1e-6, nan_ok=True)
-    assert fits[1].propensities_["propensity"].to_numpy() == pytest.approx(
-        fits[0].propensities_["propensity"].to_numpy(), rel=1e-9
-    )
+        close = 1e-5 if prior is None else 1e-3  # the prior's two numbers are found to a percent
+        np.testing.assert_allclose(other[column].to_numpy(), one[column].to_numpy(), rtol=close)
+    apart = np.abs(np.log(fits[1].propensity_ / fits[0].propensity_))
+    assert (apart <= 1e-4 * np.maximum(fits[0].propensity_log_se_, 1e-5)).all()
+
+
+@pytest.mark.usefixtures("some_passes")
+@pytest.mark.parametrize(
+    "read", [in_passes, from_counts_in_parts, pytest.param(kept_in_spark, marks=pytest.mark.xdist_group("spark"))]
+)
+def test_subsets_and_samples_where_the_cells_are(read: Reader, data: Path, request: pytest.FixtureRequest) -> None:
+    """Subsets come out the same. Samples are others, but the whole log is one of them, and the expected number of
+    factors in a sample is Σ 1 − (1 − share)ⁿ."""
+    if read is kept_in_spark:
+        request.getfixturevalue("spark")
+    path, bias = str(data / "yandex" / "train.parquet"), ["query_id", "position"]
+    with whole(path, bias=bias) as first, read(path, bias=bias) as second:
+        one, other = (elute.check(log, explore=True, curve=True) for log in (first, second))
+        shown = first.survey.impressions
+    assert one.subsets == other.subsets
+    assert one.curve is not None
+    assert other.curve is not None
+    assert one.curve[-1] == other.curve[-1]
+    for point in other.curve[:-1]:
+        kept = 1 - (1 - point.share) ** shown
+        error = np.sqrt((kept * (1 - kept)).sum() / point.samples)
+        assert abs(point.factors - kept.sum()) < 5 * error + 1e-9
 
 
 @pytest.mark.usefixtures("some_passes")

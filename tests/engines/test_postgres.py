@@ -5,28 +5,27 @@ The tests start a server of their own; they are skipped where Postgres is not in
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
-import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from adbc_driver_postgresql import dbapi
+from certificates import made
 from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, example, given, settings
+from postgres_server import ENCODED, PASSWORD, Server, running
 
 import elute
 from conftest import CHAIN, Outcome, run_elute
 from elute.cli import main
-from elute.engines.postgres import PostgresTable
+from elute.engines import postgres_state
+from elute.engines.postgres import transaction
 from elute.engines.sources import Source
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -35,87 +34,11 @@ from test_against_reference import ODD_INT64, ODD_TEXT, ODD_UINT64, Case, logs, 
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
-PASSWORD = "pä ss/w@rd#1"  # noqa: S105
-ENCODED = "p%C3%A4%20ss%2Fw%40rd%231"
-
-
-@dataclass
-class Server:
-    """Postgres on a free port of this machine."""
-
-    port: int
-    folder: Path
-
-    def url(self, table: str, password: str | None = ENCODED, user: str = "owner") -> str:
-        login = user if password is None else f"{user}:{password}"
-        return f"postgres://{login}@127.0.0.1:{self.port}/postgres#{table}"
-
-    def run(self, *statements: str) -> None:
-        with self.connect() as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-
-    def connect(self) -> Any:
-        return dbapi.connect(self.url("").removesuffix("#"), autocommit=True)
-
-    def load(self, table: pa.Table, name: str = "log") -> str:
-        """An Arrow table as a table of this name; its URL."""
-        self.run(f"DROP TABLE IF EXISTS {name} CASCADE")
-        arrow, numeric = table, []
-        for number, column in enumerate(table.schema):
-            if pa.types.is_dictionary(column.type) or pa.types.is_decimal(column.type):
-                arrow = arrow.set_column(number, column.name, arrow[column.name].cast(pa.string()))
-                numeric += [column] if pa.types.is_decimal(column.type) else []
-        with self.connect() as connection, connection.cursor() as cursor:
-            cursor.adbc_ingest(name, arrow)
-            for column in numeric:
-                kind = f"numeric({column.type.precision}, {column.type.scale})"
-                cursor.execute(f'ALTER TABLE {name} ALTER "{column.name}" TYPE {kind} USING "{column.name}"::{kind}')
-        return self.url(name)
-
-
-def binary(name: str) -> str | None:
-    """A server's program, which Debian keeps out of the path."""
-    found = sorted(str(path) for path in Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return shutil.which(name) or (found[-1] if found else None)
-
-
-def unprivileged(folder: Path) -> list[str]:
-    """Postgres refuses to run as root: the words before a command that make it another user's."""
-    if os.geteuid() != 0:
-        return []
-    if not shutil.which("setpriv"):
-        pytest.skip("Postgres does not run as root, and there is no setpriv to run it as somebody else")
-    shutil.chown(folder, "postgres", "postgres")
-    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    initdb, postgres = binary("initdb"), binary("pg_ctl")
-    if initdb is None or postgres is None:
-        pytest.skip("Postgres is not installed (Debian: apt install postgresql)")
-    folder = Path(tempfile.mkdtemp(prefix="elute-postgres-"))
-    become = unprivileged(folder)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    (folder / "password").write_text(PASSWORD + "\n")
-    (folder / "password").chmod(0o644)
-    data = str(folder / "data")
-
-    def run(*command: str) -> None:
-        subprocess.run([*become, *command], check=True, stdout=subprocess.DEVNULL, cwd=folder)
-
-    secret = f"--pwfile={folder / 'password'}"
-    run(initdb, "-D", data, "-U", "owner", "--auth=scram-sha-256", secret, "--no-sync", "-E", "UTF8", "--locale=C")
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c shared_buffers=16MB"
-    run(postgres, "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
-    try:
-        yield Server(port, folder)
-    finally:
-        run(postgres, "-D", data, "-w", "-m", "immediate", "stop")
-        shutil.rmtree(folder)
+    with running() as started:
+        yield started
 
 
 @pytest.fixture(autouse=True)
@@ -294,7 +217,7 @@ def test_read_only(server: Server) -> None:
     )
     with pytest.raises(elute.EluteError, match="spying: cannot execute INSERT in a read-only transaction"):
         verdict(server.url("spying"))
-    with PostgresTable(server.url("chain"))._cursor() as cursor:
+    with transaction(server.url("chain")) as (cursor, _):
         cursor.execute("SELECT current_setting('transaction_read_only')")
         assert cursor.fetchone() == ("on",)
         cursor.execute("SELECT current_setting('transaction_isolation')")
@@ -375,3 +298,137 @@ def test_a_server_that_goes_away_leaves_nothing(server: Server, tmp_path: Path) 
     assert f"cannot read {server.url('dying', None)}: terminating connection due to administrator command" in done.err
     assert not out.exists()
     assert list(spill.iterdir()) == []
+
+
+def refused(counts: Path) -> bool:
+    """Whether the counts are refused since the table has changed, in one line without a secret."""
+    asked = ask("check", counts, "--json")
+    if asked.code in (0, 3):
+        return False
+    assert (asked.code, asked.out, asked.err.count("\n")) == (1, "", 1), asked
+    assert "has changed since it was counted: count it again (elute count 'postgres://" in asked.err
+    assert not any(secret in asked.err for secret in (PASSWORD, ENCODED))
+    return True
+
+
+FLUSH = "SELECT pg_stat_force_next_flush()"
+"""Statistics are else told to others after up to a second, or ten where the writer idles."""
+
+CHANGES = {
+    "insert": "INSERT INTO days SELECT * FROM days LIMIT 1",
+    "update": "UPDATE days SET click = 1 - click WHERE position = 5",
+    "delete": "DELETE FROM days WHERE position = 5",
+    "truncate": "TRUNCATE days",
+    "rewrite": "ALTER TABLE days ALTER position TYPE text",
+    "a table made anew": "CREATE TABLE new AS TABLE days; DROP TABLE days CASCADE; ALTER TABLE new RENAME TO days",
+    "nothing": "SELECT * FROM days; ANALYZE days; INSERT INTO elsewhere VALUES (1)",
+}
+
+
+def test_counts_are_refused_when_the_table_has_changed(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, counts = server.load(pa.table(CHAIN), "days"), tmp_path / "counts"
+    server.run(FLUSH)
+    assert ask("count", url, "--out", counts).code == 0
+    server.run(CHANGES["update"], FLUSH)
+    assert not refused(counts)  # out of reach without a password, so taken as they are
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    assert refused(counts)
+    assert ask("count", url, "--out", counts).code == 0
+    assert not refused(counts)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_what_changes_a_table(server: Server, kind: str) -> None:
+    url = server.load(pa.table(CHAIN), "days")
+    server.run("CREATE TABLE IF NOT EXISTS elsewhere (n int)", "DROP TABLE IF EXISTS new", FLUSH)
+    before = postgres_state.of_table(url)
+    assert before is not None
+    assert before["table"] == server.url("days", None)
+    server.run(*CHANGES[kind].split("; "), FLUSH)
+    assert (postgres_state.of_table(url) != before) is (kind != "nothing")
+
+
+def test_partitions_and_views_change_with_what_is_below(server: Server) -> None:
+    server.load(pa.table(CHAIN), "days")
+    server.run(
+        "DROP TABLE IF EXISTS parted CASCADE",
+        "CREATE TABLE parted (LIKE days) PARTITION BY RANGE (position)",
+        "CREATE TABLE low PARTITION OF parted FOR VALUES FROM (0) TO (4)",
+        "CREATE TABLE high PARTITION OF parted FOR VALUES FROM (4) TO (9)",
+        "INSERT INTO parted SELECT * FROM days",
+        "CREATE OR REPLACE VIEW seen AS SELECT * FROM parted WHERE position < 9",
+        "CREATE MATERIALIZED VIEW kept AS SELECT * FROM seen",
+        FLUSH,
+    )
+    names, known = ("parted", "seen", "kept"), {}
+
+    def changed() -> list[str]:
+        """Since this was asked before."""
+        before = dict(known)
+        known.update({name: postgres_state.of_table(server.url(name)) for name in names})
+        return [name for name in names if known[name] != before.get(name)]
+
+    changed()
+    assert changed() == []
+    server.run("DELETE FROM high", FLUSH)
+    assert changed() == ["parted", "seen"]
+    server.run("REFRESH MATERIALIZED VIEW kept", FLUSH)
+    assert changed() == ["kept"]
+    server.run("CREATE OR REPLACE VIEW seen AS SELECT * FROM parted WHERE position < 3", FLUSH)
+    assert changed() == ["seen"]
+    server.run("CREATE TABLE higher PARTITION OF parted FOR VALUES FROM (9) TO (20)", FLUSH)
+    assert changed() == ["parted", "seen"]
+
+
+def test_what_cannot_be_asked_is_not_kept(server: Server, tmp_path: Path) -> None:
+    """A foreign table's rows are somebody else's."""
+    server.run(
+        "CREATE EXTENSION IF NOT EXISTS file_fdw",
+        "DROP SERVER IF EXISTS files CASCADE",
+        "CREATE SERVER files FOREIGN DATA WRAPPER file_fdw",
+        "CREATE FOREIGN TABLE afar (query_id int, doc_id int, position int, click int) SERVER files "
+        "OPTIONS (program 'echo 1,1,1,0', format 'csv')",
+    )
+    assert postgres_state.of_table(server.url("afar")) is None
+    assert ask("count", server.url("afar"), "--out", tmp_path / "counts").code == 0
+    assert not refused(tmp_path / "counts")
+
+
+def test_a_server_that_wants_the_password_itself_is_not_given_it(server: Server, tmp_path: Path) -> None:
+    """Whom a folder of counts names may be anybody."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        heard: list[bytes] = []
+
+        def greedy() -> None:
+            client, _ = listening.accept()
+            with client:
+                client.recv(8)  # asks for TLS
+                client.sendall(b"N")
+                client.recv(4096)
+                client.sendall(b"R" + (8).to_bytes(4) + (3).to_bytes(4))  # send me the password in clear
+                heard.append(client.recv(4096))
+
+        thread = threading.Thread(target=greedy)
+        thread.start()
+        name = f"postgres://me:{ENCODED}@127.0.0.1:{listening.getsockname()[1]}/db#t"
+        assert postgres_state.again(name) is None
+        thread.join()
+    assert heard == [b""]
+
+
+def test_a_certificate_is_verified(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = server.load(pa.table(CHAIN), "chain")
+    strict = url.replace("#", "?sslmode=verify-full#")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for where, authority in (("", None), ("&sslrootcert={}", made(tmp_path).authority)):
+        failed = ask("check", strict.replace("#", where.format(authority) + "#"))
+        assert (failed.code, failed.out, failed.err.count("\n")) == (1, "", 1), failed
+        assert "certificate" in failed.err
+        assert "name the file of the authority that signed it in sslrootcert= or PGSSLROOTCERT" in failed.err
+        assert not any(secret in failed.err for secret in (PASSWORD, ENCODED))
+    monkeypatch.setenv("PGSSLROOTCERT", str(server.certificates.authority))
+    assert verdict(strict) == verdict(url)
+    with pytest.raises(elute.EluteError, match=r"does not match host name .*; name the server as its certificate does"):
+        verdict(strict.replace("127.0.0.1", "127.0.0.2"))

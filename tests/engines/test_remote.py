@@ -100,7 +100,7 @@ def test_same_answer_and_only_the_columns_with_a_role(protocol: str, request: py
     served.seen.clear()
     with elute.read_log(source) as log:
         assert log.engine.label == source
-        assert log.engine.files == []
+        assert [state["url"] for state in log.engine.state] == [source]
         opened = len(served.seen)
         assert elute.check(log).to_dict() == expected
         sent = len(served.seen)

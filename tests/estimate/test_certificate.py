@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from worlds import Merge, counts_of, draw
 
-from conftest import run_elute
+from conftest import call_elute
 from elute.estimate.certificate import certify
 from elute.estimate.pbm import PBM
 from elute.identify.information import information, laplacian, pseudo_inverse
@@ -75,9 +75,8 @@ def test_without_the_bridge_there_is_no_link_across_and_a_merge_plan_makes_one()
     assert np.isfinite(merged.log_se).all()
 
 
-def test_the_command_line(tmp_path):
-    assert run_elute("demo", "--out", tmp_path).code == 0
-    done = run_elute("check", tmp_path / "sound.parquet", "--precision", "--json")
+def test_the_command_line(demo_logs, tmp_path):
+    done = call_elute("check", demo_logs / "sound.parquet", "--precision", "--json")
     certificate = done.json["certificate"]
     assert done.code == 0
     assert [factor["position"] for factor in certificate["factors"]] == list(range(1, 11))
@@ -87,16 +86,16 @@ def test_the_command_line(tmp_path):
     assert len(links) == 9
     assert set(links[0]) == {"a", "b", "items", "resistance"}
     assert [link["resistance"] for link in links] == sorted((link["resistance"] for link in links), reverse=True)
-    page = run_elute("check", tmp_path / "sound.parquet", "--precision")
+    page = call_elute("check", demo_logs / "sound.parquet", "--precision")
     assert "weakest links" in page.out
-    broken = run_elute("check", tmp_path / "broken.parquet", "--precision", "--json")
+    broken = call_elute("check", demo_logs / "broken.parquet", "--precision", "--json")
     assert broken.code == 3
     assert {factor["component"] for factor in json.loads(broken.out)["certificate"]["factors"]} == {0, 1}
     for method in ("merge", "swap"):
         plan = tmp_path / f"{method}.json"
-        assert run_elute("repair", tmp_path / "broken.parquet", "--method", method, "--out", plan).code == 0
+        assert call_elute("repair", demo_logs / "broken.parquet", "--method", method, "--out", plan).code == 0
         options = ("--plan", plan, "--precision", "--model", "affine", "--json")
-        mended = run_elute("check", tmp_path / "broken.parquet", *options)
+        mended = call_elute("check", demo_logs / "broken.parquet", *options)
         assert mended.code == 0
         assert all(factor["log_propensity_se"] < 1 for factor in mended.json["certificate"]["factors"])
         assert mended.json["generic"]["components"] == 1

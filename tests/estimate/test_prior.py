@@ -14,12 +14,13 @@ from scipy.optimize import LinearConstraint, minimize
 from scipy.special import betaln, polygamma
 from worlds import Merge, counts_of, draw
 
+from elute.counts import Cells
 from elute.errors import EluteError
 from elute.estimate import precision
 from elute.estimate.beta_prior import fit_beta, posterior
 from elute.estimate.conditional import score
 from elute.estimate.pbm import PBM
-from elute.estimate.problem import Cells, pose
+from elute.estimate.problem import pose
 from elute.estimate.strength import split
 
 

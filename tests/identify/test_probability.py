@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import elute
-from elute.identify.probability import SAMPLES, SHARES, _sample, estimate
+from elute.counts import Cells
+from elute.identify.probability import SAMPLES, SHARES, Sampling, estimate
+from elute.shares import Share
 
 
 def by_the_formula(impressions: int, items: int, factors: int) -> float:
@@ -51,10 +53,14 @@ def test_a_sample_keeps_an_impression_with_its_share() -> None:
         np.array([0, 1, 0, 1], np.int32),
         np.array([3, 5, 900, 900], np.uint32),
     )
-    draws = np.array([_sample(offsets, factor, shown, 0.3, np.uint64(seed), 2) for seed in range(20_000)])
+    cells = Cells(offsets, factor, shown, shown)
+    sampling = Sampling(np.full(20_000, 0.3), np.arange(20_000, dtype=np.uint64), 2)
+    draws = np.array(sampling(Share(0, cells)).outcomes())
     linked = float(np.mean(draws[:, 0] == 1))
     expected = (1 - 0.7**3) * (1 - 0.7**5)
     assert (draws[:, 1] == 2).all()
+    others = np.array(sampling(Share(7, cells)).outcomes())
+    assert (draws != others).any()  # another share of the items draws for itself
     assert abs(linked - expected) < 4 * (expected * (1 - expected) / len(draws)) ** 0.5
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elute
-from conftest import run_elute
+from conftest import call_elute
 from elute.repair import known
 from elute.repair.intervention import Constraints
 from elute.repair.plan import load
@@ -75,7 +75,7 @@ def path(chain: pa.Table, tmp_path: Path) -> Path:
 
 def test_merge_from_the_command_line(path: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
-    outcome = run_elute("repair", path, "--method", "merge", "--out", plan, "--date", "2026-01-02", "--json")
+    outcome = call_elute("repair", path, "--method", "merge", "--out", plan, "--date", "2026-01-02", "--json")
     assert outcome.code == 0
     fields = outcome.json
     assert fields == json.loads(plan.read_text())
@@ -91,14 +91,14 @@ def test_merge_from_the_command_line(path: Path, tmp_path: Path) -> None:
     ]
     assert fields["provenance"]["date"] == "2026-01-02"
     assert fields["provenance"]["bias"] == ["position"]
-    after = run_elute("check", path, "--plan", plan, "--json")
+    after = call_elute("check", path, "--plan", plan, "--json")
     assert after.code == 0
     assert (after.json["components"], after.json["plan"]) == (1, "merge")
 
 
 def test_a_bound_where_propensities_are_known(path: Path) -> None:
     """Positions 2–3 and 4–5: o' is the mean over impressions, so (.8·1 + .6·1)/2 and (.5 + .4)/2."""
-    fields = run_elute("repair", path, "--method", "merge", "--propensity", "o", "--json").json
+    fields = call_elute("repair", path, "--method", "merge", "--propensity", "o", "--json").json
     weights = [0.2 / 0.7, 0.1 / 0.45]
     assert [pair["bound"] for pair in fields["pairs"]] == pytest.approx(weights)
     assert fields["bound"] == pytest.approx(sum(weights))  # the three components are a path
@@ -108,7 +108,7 @@ def test_a_bound_where_propensities_are_known(path: Path) -> None:
 def test_swap_from_columns_of_the_log(path: Path, tmp_path: Path) -> None:
     """(q1, a) known at position 1 (o = .9, r = .5) costs least wherever it goes: (1/.9 + 1/o)/.5 - 2."""
     options = ("--relevance", "r", "--propensity", "o", "--target-se", "0.5", "--out", tmp_path / "plan.json", "--json")
-    outcome = run_elute("repair", path, "--method", "swap", *options)
+    outcome = call_elute("repair", path, "--method", "swap", *options)
     assert outcome.code == 0
     swaps = outcome.json["swaps"]
     assert [(s["item"], s["from"], s["to"]) for s in swaps] == [
@@ -119,7 +119,7 @@ def test_swap_from_columns_of_the_log(path: Path, tmp_path: Path) -> None:
     assert outcome.json["cost"] == pytest.approx(sum(s["cost"] for s in swaps))
     # one impression at the source is too few for 0.5, so both sides need n = C / se²
     assert [s["impressions_needed"] for s in swaps] == [int(np.ceil(s["cost"] / 0.25)) for s in swaps]
-    assert run_elute("check", path, "--plan", tmp_path / "plan.json").code == 0
+    assert call_elute("check", path, "--plan", tmp_path / "plan.json").code == 0
 
 
 def test_a_file_knows_what_a_column_knows(path: Path, tmp_path: Path) -> None:
@@ -148,14 +148,14 @@ def test_a_file_knows_what_a_column_knows(path: Path, tmp_path: Path) -> None:
 
 def test_unknown_factors_in_a_file_are_listed(path: Path, tmp_path: Path) -> None:
     pq.write_table(pa.table({"position": [1, 2], "propensity": [1.0, 0.5]}), tmp_path / "o.parquet")
-    outcome = run_elute("repair", path, "--method", "merge", "--propensity", tmp_path / "o.parquet")
+    outcome = call_elute("repair", path, "--method", "merge", "--propensity", tmp_path / "o.parquet")
     assert outcome.code == 1
     assert "no propensity for 3 factors: position 3; position 4; position 5" in outcome.err
 
 
 def test_limits_that_leave_components_apart(path: Path, chain: pa.Table) -> None:
     options = ("--method", "swap", "--relevance", "r", "--propensity", "o", "--json")
-    outcome = run_elute("repair", path, *options, "--max-position-change", "1", "--only-positions", "1,2")
+    outcome = call_elute("repair", path, *options, "--max-position-change", "1", "--only-positions", "1,2")
     assert outcome.code == 3
     assert outcome.json["components_after"] == 2
     assert outcome.json["apart"][0]["factor"] == {"position": 5}
@@ -167,10 +167,9 @@ def test_limits_that_leave_components_apart(path: Path, chain: pa.Table) -> None
     assert kept.components_after == 1
 
 
-def test_a_budget_is_spent_and_lowers_the_predicted_errors(tmp_path: Path) -> None:
-    run_elute("demo", "--out", tmp_path)
+def test_a_budget_is_spent_and_lowers_the_predicted_errors(demo_logs: Path) -> None:
     options = ("--method", "swap", "--budget", "3000", "--json")
-    fields = run_elute("repair", tmp_path / "broken.parquet", *options).json
+    fields = call_elute("repair", demo_logs / "broken.parquet", *options).json
     assert sum(swap["impressions_planned"] for swap in fields["swaps"]) == 3000
     largest = [max(row[when] for row in fields["precision"]) for when in ("se_before", "se_after")]
     assert largest[1] < largest[0]
@@ -179,18 +178,18 @@ def test_a_budget_is_spent_and_lowers_the_predicted_errors(tmp_path: Path) -> No
 
 def test_plans_for_other_logs_are_refused(path: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
-    run_elute("repair", path, "--method", "merge", "--out", plan)
-    other = run_elute("check", path, "--bias", "position,click", "--plan", plan)
+    call_elute("repair", path, "--method", "merge", "--out", plan)
+    other = call_elute("check", path, "--bias", "position,click", "--plan", plan)
     assert other.code == 1
     assert "made for bias position; here it is position, click" in other.err
     pq.write_table(pq.read_table(path).slice(0, 3), tmp_path / "part.parquet")
-    lacking = run_elute("check", tmp_path / "part.parquet", "--plan", plan)
+    lacking = call_elute("check", tmp_path / "part.parquet", "--plan", plan)
     assert lacking.code == 1
     assert "names factors that this log lacks: position 3; position 4; position 5" in lacking.err
     plan.write_text('{"method": "merge"}')
-    broken = run_elute("check", path, "--plan", plan)
+    broken = call_elute("check", path, "--plan", plan)
     assert (broken.code, "is no plan of elute" in broken.err) == (1, True)
-    assert "no plan" in run_elute("check", path, "--plan", tmp_path / "nowhere.json").err
+    assert "no plan" in call_elute("check", path, "--plan", tmp_path / "nowhere.json").err
 
 
 def test_plans_survive_their_files(tmp_path: Path, chain: pa.Table) -> None:
@@ -202,7 +201,7 @@ def test_plans_survive_their_files(tmp_path: Path, chain: pa.Table) -> None:
 
 def test_a_recoverable_log_needs_no_repair(chain: pa.Table, tmp_path: Path) -> None:
     pq.write_table(chain.slice(0, 3), tmp_path / "log.parquet")
-    outcome = run_elute("repair", tmp_path / "log.parquet", "--method", "merge")
+    outcome = call_elute("repair", tmp_path / "log.parquet", "--method", "merge")
     assert outcome.code == 0
     assert "Nothing to connect" in outcome.out
 
@@ -214,15 +213,14 @@ def test_the_papers_sets_are_merged_as_in_the_paper(
     components: int, expected: list[tuple[int, int]], data: Path
 ) -> None:
     folder = data / "identifiability" / "dataset_fully_simulation" / f"K={components}" / "train"
-    fields = run_elute("repair", folder, "--item", "doc_id", "--method", "merge", "--json").json
+    fields = call_elute("repair", folder, "--item", "doc_id", "--method", "merge", "--json").json
     assert [(pair["a"]["position"], pair["b"]["position"]) for pair in fields["pairs"]] == expected
     assert fields["cost"] == len(expected)
 
 
-def test_swap_fits_first_where_nothing_is_given(tmp_path: Path) -> None:
+def test_swap_fits_first_where_nothing_is_given(demo_logs: Path) -> None:
     """By default relevance and propensities come from the position-based model under the cheapest merge."""
-    run_elute("demo", "--out", tmp_path)
-    check = elute.check(elute.read_log(tmp_path / "broken.parquet"))
+    check = elute.check(elute.read_log(demo_logs / "broken.parquet"))
     by_default = elute.swap(check)
     from elute.estimate.pbm import PBM
 

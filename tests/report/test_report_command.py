@@ -14,6 +14,8 @@ from report_worlds import AUDIT, charts_of, toy_log
 from conftest import run_elute
 from elute.cli import main
 
+pytestmark = pytest.mark.xdist_group("demo")  # run once for all
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

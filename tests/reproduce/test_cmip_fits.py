@@ -15,6 +15,8 @@ from elute.reproduce.cmip_world import POLICIES, Documents
 
 SIZES = Sizes(train=60, validation=20, test=20, pages=5, epochs=3, batch=64, rate=0.05)
 
+pytestmark = pytest.mark.usefixtures("quick_compiling")
+
 
 @pytest.fixture(scope="module")
 def logs() -> list[Logs]:

@@ -20,6 +20,8 @@ from elute.reproduce.upe_learners import FITTED, RANDOM, learners_named
 from elute.reproduce.upe_training import Schedule, train_seeds
 from elute.reproduce.upe_worlds import ONLINE, RANKINGS, STRONG, VARIED, setup, synthetic_set, top
 
+pytestmark = pytest.mark.usefixtures("quick_compiling")
+
 
 @pytest.fixture(scope="module")
 def graded():

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import elute
-from conftest import run_elute
+from conftest import call_elute
 from elute.cli.simulate import POLICIES as KNOWN_POLICIES
 from elute.cli.simulate import USERS as KNOWN_USERS
 from elute.errors import EluteError
@@ -141,14 +141,14 @@ def test_a_swap_plan_shown_mends_the_log(letor, tmp_path):
     """A fixed ranking shows every document at one place: eight components. The swaps join them."""
     fixed = ("simulate", "--data", letor, "--policy", "weak", "--policy-setting", "share=1", "--sessions", "4000")
     out = tmp_path / "log.parquet"
-    assert run_elute(*fixed, "--out", out).code == 0
-    found = run_elute("check", out, "--json").json
+    assert call_elute(*fixed, "--out", out).code == 0
+    found = call_elute("check", out, "--json").json
     assert found["components"] == 8
     plan = tmp_path / "plan.json"
-    assert run_elute("repair", out, "--method", "swap", "--out", plan).code == 0
+    assert call_elute("repair", out, "--method", "swap", "--out", plan).code == 0
     mended = tmp_path / "mended.parquet"
-    assert run_elute(*fixed, "--swap", plan, "--out", mended).code == 0
-    after = run_elute("check", mended, "--json").json
+    assert call_elute(*fixed, "--swap", plan, "--out", mended).code == 0
+    after = call_elute("check", mended, "--json").json
     assert after["recoverable"]
     planned = json.loads(plan.read_text())["swaps"]
     rows = pq.read_table(mended).to_pylist()
@@ -168,7 +168,7 @@ def test_a_swap_plan_shown_mends_the_log(letor, tmp_path):
     ],
 )
 def test_bad_input_is_one_line(letor, tmp_path, options, message):
-    done = run_elute("simulate", "--data", letor, *options, "--sessions", "10", "--out", tmp_path / "log.parquet")
+    done = call_elute("simulate", "--data", letor, *options, "--sessions", "10", "--out", tmp_path / "log.parquet")
     if message is None:
         assert done.code == 0
         return
@@ -179,7 +179,7 @@ def test_bad_input_is_one_line(letor, tmp_path, options, message):
 
 
 def test_a_session_count_of_0_is_wrong_usage(letor, tmp_path):
-    done = run_elute("simulate", "--data", letor, "--sessions", "0", "--out", tmp_path / "log.parquet")
+    done = call_elute("simulate", "--data", letor, "--sessions", "0", "--out", tmp_path / "log.parquet")
     assert done.code == 2
     with pytest.raises(EluteError, match="0 sessions make no log"):
         next(pages(world(Uniform(), PositionBased()), 0, streams(0)))
@@ -187,7 +187,7 @@ def test_a_session_count_of_0_is_wrong_usage(letor, tmp_path):
 
 def test_a_malformed_line_is_named(tmp_path):
     (tmp_path / "bad.txt").write_text("1 qid:1 1:0.5\n2 qid:1 1:zero\n")
-    done = run_elute("simulate", "--data", tmp_path / "bad.txt", "--sessions", "10", "--out", tmp_path / "log.parquet")
+    done = call_elute("simulate", "--data", tmp_path / "bad.txt", "--sessions", "10", "--out", tmp_path / "log.parquet")
     assert done.code == 1
     assert "bad.txt" in done.err
     assert "line 2" in done.err

@@ -32,18 +32,14 @@ def count(log: ClickLog, call: Invocation, progress: Progress, out: str, as_json
     """
     import json
 
-    from elute.engines.counted import save
-
-    counts = log.counts(progress)
-    progress("writing the counts", 0, 0)
-    about = save(log.engine, log.roles, log.survey, counts, out)
+    about = log.save_counts(out, progress)
     fields = {
         "rows": log.survey.rows,
         "impressions": int(log.survey.impressions.sum()),
         "clicks": int(log.survey.clicks.sum()) if log.roles.click is not None else None,
-        "items": counts.n_items,
-        "factors": counts.n_factors,
-        "cells": counts.n_cells,
+        "items": about["items"],
+        "factors": len(log.survey.keys),
+        "cells": about["cells"],
         "queries": about["queries"],
         "out": out,
     }

@@ -122,17 +122,19 @@ def fit(
     merges = load(plan) if plan is not None else None
     if merges is not None and not isinstance(merges, MergePlan):
         raise EluteError(f"{plan} is a swap plan: show its swaps to users, then fit the log that results")
-    counts = log.counts(progress)
-    parts = len(components(log.structure(progress).root, log.survey.factors, log.survey.impressions, merges))
+    by_share = isinstance(estimator, PBM) and estimator.by_share and bootstrap is None
+    if not (by_share and log.shares(progress)):
+        log.counts(progress)
+    parts = len(components(log.connect(progress), log.survey.factors, log.survey.impressions, merges))
     if parts > 1 and not allow_unidentified and model not in GIVEN:
         mend = call.command("repair", "--method", "merge", "--out", "plan.json")
         click.echo(f"elute: not recoverable: {parts:,} components. Mend the log first: {mend}", err=True)
         click.get_current_context().exit(NOT_RECOVERABLE)
     drawn = None
     if bootstrap is not None and isinstance(estimator, PBM):
-        drawn = _bootstrapped(estimator, log, counts, merges, bootstrap, cluster, progress)
+        drawn = _bootstrapped(estimator, log, log.counts(progress), merges, bootstrap, cluster, progress)
     else:
-        estimator.fit(counts, merges)
+        estimator.fit(log, merges)
     fields = summary(model, estimator)
     if drawn is not None:
         fields["bootstrap"] = {"cluster": cluster or log.roles.query, **drawn.to_dict()}

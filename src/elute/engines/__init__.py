@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -9,9 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.counts import Counts
+from elute.engines.parts import Part
+from elute.engines.state import State
 from elute.progress import Progress
 from elute.rankable import Rankable
 from elute.roles import Roles
+from elute.shares import Shares
 from elute.structure import Structure
 from elute.survey import Survey
 
@@ -23,12 +27,16 @@ class Engine(Protocol):
     """How messages name the log."""
 
     @property
+    def exact(self) -> bool:
+        """Whether items are told apart by value, not by a hash."""
+
+    @property
     def columns(self) -> list[str]:
         """The names of the log's columns."""
 
     @property
-    def files(self) -> list[str]:
-        """The local files that the log is read from; none where it lives elsewhere."""
+    def state(self) -> list[State]:
+        """What the log's files or table were when it was opened; none where that cannot be told."""
 
     def problems(self, roles: Roles) -> list[str]:
         """One sentence for everything that makes the values unusable."""
@@ -69,3 +77,14 @@ class Distributed(Engine, Protocol):
         self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
     ) -> Rankable:
         """Rankable queries where `component` is that of every factor."""
+
+    def shares(self, roles: Roles, survey: Survey, progress: Progress) -> Shares | None:
+        """The cells in shares; None where they are few enough to be handed over."""
+
+
+@runtime_checkable
+class InParts(Engine, Protocol):
+    """An engine that hands its counts over in parts that fit into memory."""
+
+    def parts(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[Part]:
+        """All cells, with the columns of their items."""

@@ -7,11 +7,15 @@
 | `items.parquet` | the item columns, `elute_cells` (how many the item has) and `elute_query` (its query's number) |
 | `cells.parquet` | factor, impressions and clicks, in the order of the items |
 | `pairs.parquet` | query, item, impressions: where an item does not tell its query |
+| `counts.unfinished` | only while they are written |
 """
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -24,6 +28,8 @@ from numpy.typing import NDArray
 import elute.files
 from elute.counts import Counts, Membership
 from elute.engines import Engine
+from elute.engines.parts import Part
+from elute.engines.state import State, changed
 from elute.errors import EluteError
 from elute.progress import Progress
 from elute.roles import Roles
@@ -32,7 +38,9 @@ from elute.survey import Survey
 
 FORMAT = 1
 MARK = "counts.json"
-_CELLS, _QUERY = "elute_cells", "elute_query"
+_BEGUN = "counts.unfinished"
+"""Tells a folder that an interrupted count has left, which may be written over, from what is somebody's own."""
+CELLS, QUERY = "elute_cells", "elute_query"
 
 
 def is_counts(source: object) -> TypeGuard[str | Path]:
@@ -40,50 +48,87 @@ def is_counts(source: object) -> TypeGuard[str | Path]:
     return isinstance(source, str | Path) and (Path(source) / MARK).is_file()
 
 
-def save(engine: Engine, roles: Roles, survey: Survey, counts: Counts, folder: str | Path) -> dict[str, Any]:
-    """Write counts to a folder; gives what `counts.json` says."""
+def save(
+    engine: Engine, roles: Roles, survey: Survey, parts: Callable[[], Iterable[Part]], folder: str | Path
+) -> dict[str, Any]:
+    """Write counts to a folder, a row group for each part; gives what `counts.json` says."""
     target = Path(folder)
-    if target.exists() and not is_counts(target) and (not target.is_dir() or any(target.iterdir())):
+    begun = target / _BEGUN
+    if target.exists() and not (is_counts(target) or begun.exists()) and (not target.is_dir() or any(target.iterdir())):
         raise EluteError(f"'{folder}' is there already and holds no counts; name another folder")
+    target.mkdir(parents=True, exist_ok=True)
+    begun.touch()
     (target / MARK).unlink(missing_ok=True)
-    members, structure = counts.membership, of_counts(counts)
-    items = counts.items.append_column(_CELLS, pa.array(np.diff(counts.offsets)))
-    if members is not None and roles.items_within_queries:
-        items = items.append_column(_QUERY, pa.array(members.query))
-    elif members is not None:
-        pairs = {"query": members.query, "item": members.item, "impressions": members.impressions}
-        elute.files.write_parquet(target / "pairs.parquet", pa.table(pairs))
     totals = survey.factors.append_column("elute_impressions", pa.array(survey.impressions))
     elute.files.write_parquet(target / "factors.parquet", totals.append_column("elute_clicks", pa.array(survey.clicks)))
-    elute.files.write_parquet(target / "items.parquet", items)
-    cells = {"factor": counts.factor, "impressions": counts.impressions, "clicks": counts.clicks}
-    elute.files.write_parquet(target / "cells.parquet", pa.table(cells))
-    dominant = structure.busiest > int(survey.impressions.sum()) / 2
+    sizes = _Sizes()
+    tables = (sizes.seen(part, _item_rows(part, roles)) for part in parts())
+    elute.files.write_parts(target / "items.parquet", tables)
+    elute.files.write_parts(target / "cells.parquet", map(_cell_rows, parts()))
+    if roles.query is not None and not roles.items_within_queries:
+        elute.files.write_parts(target / "pairs.parquet", _pair_rows(parts()))
+    dominant = sizes.busiest > int(survey.impressions.sum()) / 2
     about = {
         "format": FORMAT,
         "log": engine.label,
-        "source": fingerprint(engine.files),
+        "source": engine.state,
         "roles": asdict(roles),
         "rows": survey.rows,
         "usable": survey.usable,
         "unshown": survey.unshown,
         "nulls": survey.nulls,
-        "queries": structure.queries,
-        "collision_bound": counts.collision_bound,
+        "items": sizes.items,
+        "cells": sizes.cells,
+        "queries": len(sizes.shown) if roles.query is not None else None,
+        "collision_bound": 0.0 if engine.exact else sizes.items * (sizes.items - 1) / 2**65,
         "repeats_on_page": engine.repeats_on_page(roles),
         "busiest_query": _plain(engine.busiest_query(roles)) if dominant else None,
     }
     elute.files.write_text(target / MARK, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
+    begun.unlink()
     return about
 
 
-def fingerprint(files: list[str]) -> list[dict[str, Any]]:
-    """What tells whether a file is still the one it was."""
-    found = []
-    for file in files:
-        state = Path(file).stat()
-        found.append({"file": str(Path(file).resolve()), "bytes": state.st_size, "changed_ns": state.st_mtime_ns})
-    return found
+class _Sizes:
+    """Added up while parts are written."""
+
+    def __init__(self) -> None:
+        self.items, self.cells = 0, 0
+        self.shown = np.zeros(0, np.int64)
+        """Impressions by query."""
+
+    @property
+    def busiest(self) -> int:
+        return int(self.shown.max(initial=0))
+
+    def seen(self, part: Part, table: pa.Table) -> pa.Table:
+        self.items += len(part.cells.offsets) - 1
+        self.cells += len(part.cells.factor)
+        if part.members is not None:
+            known = max(len(self.shown), int(part.members.query.max(initial=-1)) + 1)
+            self.shown = np.concatenate((self.shown, np.zeros(known - len(self.shown), np.int64)))
+            np.add.at(self.shown, part.members.query, part.members.impressions)
+        return table
+
+
+def _item_rows(part: Part, roles: Roles) -> pa.Table:
+    table = part.items().append_column(CELLS, pa.array(np.diff(part.cells.offsets)))
+    if part.members is None or not roles.items_within_queries:
+        return table
+    return table.append_column(QUERY, pa.array(part.members.query))
+
+
+def _cell_rows(part: Part) -> pa.Table:
+    return pa.table({name: getattr(part.cells, name) for name in ("factor", "impressions", "clicks")})
+
+
+def _pair_rows(parts: Iterable[Part]) -> Iterator[pa.Table]:
+    first = 0
+    for part in parts:
+        if part.members is not None:
+            query, item, shown = part.members
+            yield pa.table({"query": query, "item": item + np.int32(first), "impressions": shown})
+        first += len(part.cells.offsets) - 1
 
 
 class CountsEngine:
@@ -101,18 +146,23 @@ class CountsEngine:
         except (KeyError, TypeError, ValueError) as error:
             raise EluteError(f"{self._folder / MARK} is not what 'elute count' writes: {error}") from error
         self.label: str = self._about["log"]
-        for then in self._about["source"]:
-            if Path(then["file"]).exists() and fingerprint([then["file"]]) != [then]:
-                again = f"elute count {then['file']} --out {folder}"
-                raise EluteError(f"{then['file']} has changed since it was counted: count it again ({again} …)")
+        source = changed(self.state)
+        if source is not None:
+            log = "LOG" if re.search(r" and \d+ more$", self.label) else shlex.quote(self.label)
+            again = f"elute count {log} --out {shlex.quote(str(folder))}"
+            raise EluteError(f"{source} has changed since it was counted: count it again ({again} …)")
+
+    @property
+    def exact(self) -> bool:
+        return bool(self._about["collision_bound"] == 0)
 
     @property
     def columns(self) -> list[str]:
         return list(self.roles.columns)
 
     @property
-    def files(self) -> list[str]:
-        return [str(then["file"]) for then in self._about["source"]]
+    def state(self) -> list[State]:
+        return list(self._about["source"])
 
     def close(self) -> None:
         """Nothing is held."""
@@ -144,7 +194,7 @@ class CountsEngine:
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         progress("reading the counts", 0, 0)
-        cells, sizes = self._read("cells"), self._read("items", [_CELLS])[_CELLS].to_numpy()
+        cells, sizes = self._read("cells"), self._read("items", [CELLS])[CELLS].to_numpy()
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         counts = Counts(
             offsets=offsets,
@@ -168,14 +218,22 @@ class CountsEngine:
 
     def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The smallest items under each factor."""
-        cells, items = self._read("cells", ["factor"])["factor"].to_numpy(), self._read("items")
-        ends = np.cumsum(items[_CELLS].to_numpy())
         order = [(column, "ascending") for column in roles.item]
-        found = {}
-        for factor in factors:
-            shown = np.searchsorted(ends, np.flatnonzero(cells == factor), side="right")
-            found[factor] = items.select(list(roles.item)).take(pa.array(shown)).sort_by(order).slice(0, each)
-        return found
+        found: dict[int, list[pa.Table]] = {factor: [] for factor in factors}
+        for group in range(self._groups):
+            cells = self._read("cells", ["factor"], group)["factor"].to_numpy()
+            items = self._read("items", [*roles.item, CELLS], group)
+            ends = np.cumsum(items[CELLS].to_numpy())
+            for factor in factors:
+                shown = np.searchsorted(ends, np.flatnonzero(cells == factor), side="right")
+                some = items.select(list(roles.item)).take(pa.array(shown)).sort_by(order)
+                found[factor].append(some.slice(0, each))
+        return {factor: pa.concat_tables(some).sort_by(order).slice(0, each) for factor, some in found.items()}
+
+    @property
+    def _groups(self) -> int:
+        """Parts that the counts were written in."""
+        return int(pq.ParquetFile(self._folder / "cells.parquet").num_row_groups)
 
     def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
         raise EluteError(f"{self._folder} holds counts, not '{value}': give the log itself")
@@ -183,14 +241,16 @@ class CountsEngine:
     def _membership(self, roles: Roles, counts: Counts) -> Membership:
         queries = int(self._about["queries"])
         if roles.items_within_queries:
-            query = self._read("items", [_QUERY])[_QUERY].to_numpy()
+            query = self._read("items", [QUERY])[QUERY].to_numpy()
             return Membership(queries, query, np.arange(counts.n_items, dtype=np.int32), counts.item_impressions)
         pairs = self._read("pairs")
         return Membership(queries, *(pairs[name].to_numpy() for name in ("query", "item", "impressions")))
 
-    def _read(self, name: str, columns: list[str] | None = None) -> pa.Table:
+    def _read(self, name: str, columns: list[str] | None = None, group: int | None = None) -> pa.Table:
+        """A file, or one of its row groups."""
         try:
-            return pq.read_table(self._folder / f"{name}.parquet", columns=columns)
+            file = pq.ParquetFile(self._folder / f"{name}.parquet")
+            return file.read(columns) if group is None else file.read_row_group(group, columns)
         except (OSError, pa.ArrowInvalid) as error:
             raise EluteError(f"cannot read {self._folder / name}.parquet; count the log again ({error})") from error
 

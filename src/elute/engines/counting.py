@@ -6,6 +6,7 @@ short; Spark counts the items of a partition on the executor that holds it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 from elute.counts import Amounts, Membership, sums_by_item
 from elute.errors import EluteError
 from elute.kernels.cells import CellCounter
+from elute.kernels.forest import edges, merged
 from elute.kernels.keys import MAX_KEYS, KeyTable
 from elute.kernels.unionfind import link_cells, roots, singletons
 from elute.roles import Roles
+from elute.shares import Share
+from elute.structure import Structure
 
 ROWS_AN_ITEM = 16
 """A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""
@@ -99,6 +103,40 @@ class Summary(NamedTuple):
     queries: QueryRows | None
 
 
+class Totals:
+    """Summaries of items in several places, added up as they come, in any order."""
+
+    def __init__(self, n_factors: int) -> None:
+        self.root = singletons(n_factors)
+        self.items_under = np.zeros(n_factors, np.int64)
+        self.items_in = np.zeros(n_factors, np.int64)
+        self.items_once = 0
+
+    def add(
+        self,
+        forest: NDArray[np.int32],
+        items_under: NDArray[np.int64],
+        items_in: NDArray[np.int64],
+        items_once: int,
+    ) -> None:
+        """`forest`: edges; `items_in`: by the smallest factor of a tree of it."""
+        self.root = merged(self.root, forest)
+        self.items_under += items_under
+        self.items_in += items_in
+        self.items_once += items_once
+
+    def include(self, found: Summary) -> None:
+        """The summary of some items."""
+        self.add(edges(found.root), found.items_under, found.items_in, found.items_once)
+
+    def structure(self, queries: int | None, busiest: int, exact: bool) -> Structure:
+        """Of all that was added."""
+        items_in = np.bincount(self.root, weights=self.items_in, minlength=len(self.root)).astype(np.int64)
+        items = int(items_in.sum())
+        bound = 0.0 if exact else items * (items - 1) / 2**65
+        return Structure(self.root, self.items_under, items_in, self.items_once, queries, busiest, bound)
+
+
 class QueryRows(NamedTuple):
     """For every query and tree of the forest that meet: the query's code, the tree's smallest factor, items and
     impressions. Small where queries have several items."""
@@ -123,6 +161,23 @@ def summary(counted: Counted, n_factors: int) -> Summary:
         items_once=int(once),
         queries=None if counted.membership is None else _query_rows(counted.membership, of_item, n_factors),
     )
+
+
+@dataclass(frozen=True)
+class Linking:
+    """A share's cells to their forest, by factor."""
+
+    n_factors: int
+
+    def __call__(self, share: Share) -> NDArray[np.int32]:
+        parent = singletons(self.n_factors)
+        link_cells(parent, share.cells.offsets, share.cells.factor, np.arange(self.n_factors, dtype=np.int32))
+        return roots(parent)
+
+
+def joined_roots(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The forest of two."""
+    return merged(one, edges(other))
 
 
 def coded(keys: Keys) -> KeyTable:

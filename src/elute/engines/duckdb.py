@@ -22,6 +22,7 @@ from elute.engines import sql, values
 from elute.engines.counting import ROWS_AN_ITEM, Batch, Counter, coded
 from elute.engines.factor_names import numbers_from_text
 from elute.engines.sources import Source
+from elute.engines.state import State
 from elute.errors import EluteError
 from elute.kernels.connector import Connector
 from elute.kernels.keys import KeyTable
@@ -44,12 +45,16 @@ class DuckDBEngine:
         self.label = self._source.label
 
     @property
+    def exact(self) -> bool:
+        return self._exact
+
+    @property
     def columns(self) -> list[str]:
         return list(self._source.types)
 
     @property
-    def files(self) -> list[str]:
-        return self._source.files
+    def state(self) -> list[State]:
+        return self._source.state
 
     def close(self) -> None:
         self._source.close()

@@ -12,14 +12,16 @@ import io
 import netrc
 import os
 import re
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
+from elute.engines.state import SECONDS, State
 from elute.errors import EluteError
-from elute.urls import shown
+from elute.urls import public, shown
 
 TOKEN = "ELUTE_BEARER_TOKEN"  # noqa: S105 (the variable's name)
 _TAIL = 1 << 16
@@ -31,22 +33,38 @@ _NEXT = {
     403: f"check the credentials in the URL, {TOKEN} or ~/.netrc",
     404: "check the address",
 }
+TRUST = "name the file of the authority that signed it in SSL_CERT_FILE"
+_ISSUER = (18, 19, 20, 21)
+"""OpenSSL's numbers for a certificate by somebody who is not known here."""
 
 
 class HttpFile:
     """As much of a file object as Arrow asks for."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, glance: bool = False) -> None:
+        """`glance`: only to see whether the file is still the same: soon or not at all, and without credentials that
+        are not for this host alone."""
         self.label = shown(url)
         self._at = 0
         self.closed = False
-        self._url, self._authorization = _address(url)
+        self._url, self._authorization = _address(url, glance)
+        trusting = urllib.request.HTTPSHandler(context=ssl.create_default_context())
+        self._opener = urllib.request.build_opener(trusting)
+        self._seconds = SECONDS if glance else _SECONDS
         self._tag: str | None = None
+        self._modified: str | None = None
         self._kept: list[tuple[int, bytes]] = []
         try:
             self._tail, self._size = self._fetch(f"bytes=-{_TAIL}")
         except OSError as error:
             raise EluteError(f"cannot read {self.label}: {error}") from None
+
+    @property
+    def state(self) -> State | None:
+        """What tells whether it is the same file; nothing where its address cannot be kept."""
+        name = public(self._url)
+        told = {"url": name, "bytes": self._size, "tag": self._tag, "modified": self._modified}
+        return told if name else None
 
     def readable(self) -> bool:
         return True
@@ -97,14 +115,14 @@ class HttpFile:
         if self._authorization:
             request.add_unredirected_header("Authorization", self._authorization)
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 (http or https)
+            with self._opener.open(request, timeout=self._seconds) as answer:
                 size = re.fullmatch(r"bytes \d+-\d+/(\d+)", answer.headers.get("Content-Range", ""))
                 if answer.status != http.HTTPStatus.PARTIAL_CONTENT or not size:
                     raise OSError("the server does not answer range requests; download the file and read it from disk")
                 tag = answer.headers.get("ETag")
                 if self._tag not in (None, tag):
                     raise OSError("the file changed while it was read; read it again")
-                self._tag = tag
+                self._tag, self._modified = tag, answer.headers.get("Last-Modified")
                 return answer.read(), int(size[1])
         except urllib.error.HTTPError as error:
             error.close()
@@ -113,12 +131,19 @@ class HttpFile:
             step = f"; {_NEXT[error.code]}" if error.code in _NEXT else ""
             raise OSError(f"the server says {error.code} {http.client.responses.get(error.code, '')}{step}") from None
         except urllib.error.URLError as error:
+            if isinstance(error.reason, ssl.SSLCertVerificationError):
+                raise OSError(_untrusted(error.reason)) from None
             raise OSError(f"the server cannot be reached ({error.reason})") from None
         except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
             raise OSError(f"the connection broke off ({type(error).__name__}); read it again") from None
 
 
-def _address(url: str) -> tuple[str, str | None]:
+def _untrusted(error: ssl.SSLCertVerificationError) -> str:
+    step = TRUST if error.verify_code in _ISSUER else "check the address, or have the certificate mended"
+    return f"the server's certificate is not trusted ({error.verify_message.rstrip('.')}); {step}"
+
+
+def _address(url: str, glance: bool) -> tuple[str, str | None]:
     """The URL without credentials, and the header that carries them."""
     try:
         parts = urlsplit(url)
@@ -134,15 +159,15 @@ def _address(url: str) -> tuple[str, str | None]:
         raise EluteError(f"{shown(url)}: a password does not go over plain http; use https")
     named = f"[{host}]" if ":" in host else host
     bare = urlunsplit((parts.scheme, named if port is None else f"{named}:{port}", parts.path, parts.query, ""))
-    return bare, _authorization(parts, host) if private else None
+    return bare, _authorization(parts, host, glance) if private else None
 
 
-def _authorization(parts: SplitResult, host: str) -> str | None:
+def _authorization(parts: SplitResult, host: str, glance: bool) -> str | None:
     user, password = parts.username, parts.password
     if user is None:
-        if os.environ.get(TOKEN):
+        if os.environ.get(TOKEN) and not glance:
             return f"Bearer {os.environ[TOKEN]}"
-        user, password = _from_netrc(host)
+        user, password = _from_netrc(host, glance)
     else:
         user, password = unquote(user), unquote(password or "")
     if user is None:
@@ -150,9 +175,10 @@ def _authorization(parts: SplitResult, host: str) -> str | None:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _from_netrc(host: str) -> tuple[str | None, str | None]:
+def _from_netrc(host: str, glance: bool) -> tuple[str | None, str | None]:
     try:
-        known = netrc.netrc(os.environ.get("NETRC")).authenticators(host)
+        file = netrc.netrc(os.environ.get("NETRC"))
+        known = file.hosts.get(host) if glance else file.authenticators(host)
     except FileNotFoundError:
         return None, None
     except (netrc.NetrcParseError, OSError) as error:

@@ -26,6 +26,7 @@ class HttpTable:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             files = list(pool.map(HttpFile, urls))
             self._files = list(zip(files, pool.map(_opened, files), strict=True))
+        self.state = [file.state for file in files if file.state]
         schemas = [file.schema_arrow for _, file in self._files]
         self._schema = pa.unify_schemas(schemas, promote_options="permissive").remove_metadata()
 

@@ -35,7 +35,11 @@ _DESCRIBE = """
     LEFT JOIN pg_type AS base ON own.typtype = 'd' AND base.oid = own.typbasetype
     WHERE a.attrelid = {table}::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
+_TRUST = "name the file of the authority that signed it in sslrootcert= or PGSSLROOTCERT"
 _NEXT = {
+    "root certificate file": _TRUST,
+    "certificate verify failed": _TRUST,
+    "does not match host name": "name the server as its certificate does",
     "password": "give it in PGPASSWORD or ~/.pgpass",
     "permission denied": "GRANT SELECT to this user, or name another in the URL",
     "relation": "write #schema.table",
@@ -50,18 +54,17 @@ class PostgresTable:
     def __init__(self, url: str) -> None:
         self.label = shown(url)
         self._url = url
-        self._server, self._name = _parts(url)
         self._expressions: dict[str, str] = {}
         numbers: dict[str, pa.DataType] = {}
-        with self._cursor() as cursor:
-            cursor.execute(_DESCRIBE.format(table=sql.text(self._name)))
+        with transaction(url) as (cursor, table):
+            cursor.execute(_DESCRIBE.format(table=sql.text(table)))
             for column, kind, modifier in cursor.fetchall():
                 self._expressions[column], number = _read_as(column, kind, modifier)
                 if number is not None:
                     numbers[column] = number
             if not self._expressions:
                 raise EluteError(f"{self.label} has no columns")
-            cursor.execute(f"{self._query(self._expressions)} LIMIT 0")
+            cursor.execute(f"{self._query(table)} LIMIT 0")
             read = cursor.fetch_record_batch().schema
         self._schema = pa.schema([(column.name, numbers.get(column.name, column.type)) for column in read])
 
@@ -77,29 +80,31 @@ class PostgresTable:
         return pa.RecordBatchReader.from_batches(self._schema, self._batches()).__arrow_c_stream__(requested_schema)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        with self._cursor() as cursor:
-            cursor.execute(self._query(self._expressions))
+        with transaction(self._url) as (cursor, table):
+            cursor.execute(self._query(table))
             for batch in cursor.fetch_record_batch():
                 yield batch if batch.schema.equals(self._schema) else batch.cast(self._schema)
 
-    def _query(self, expressions: dict[str, str]) -> str:
-        return f"SELECT {', '.join(expressions.values())} FROM {self._name}"
+    def _query(self, table: str) -> str:
+        return f"SELECT {', '.join(self._expressions.values())} FROM {table}"
 
-    @contextmanager
-    def _cursor(self) -> Iterator[Any]:
-        """In a transaction that sees one state of the table and cannot write."""
-        try:
-            from adbc_driver_manager import Error
-            from adbc_driver_postgresql import dbapi
-        except ImportError:
-            raise EluteError("the driver for Postgres is not installed: pip install 'elute[postgres]'") from None
-        try:
-            with dbapi.connect(self._server, autocommit=False) as connection, connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                cursor.execute("SET client_encoding = 'UTF8'")
-                yield cursor
-        except (Error, pa.ArrowException, OSError) as error:
-            raise EluteError(f"cannot read {self.label}: {scrubbed(_said(str(error)), self._url)}") from None
+
+@contextmanager
+def transaction(url: str) -> Iterator[tuple[Any, str]]:
+    """A cursor in a transaction that sees one state of the table and cannot write, and the table's quoted name."""
+    try:
+        from adbc_driver_manager import Error
+        from adbc_driver_postgresql import dbapi
+    except ImportError:
+        raise EluteError("the driver for Postgres is not installed: pip install 'elute[postgres]'") from None
+    server, table = _parts(url)
+    try:
+        with dbapi.connect(server, autocommit=False) as connection, connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            cursor.execute("SET client_encoding = 'UTF8'")
+            yield cursor, table
+    except (Error, pa.ArrowException, OSError) as error:
+        raise EluteError(f"cannot read {shown(url)}: {scrubbed(_said(str(error)), url)}") from None
 
 
 def _parts(url: str) -> tuple[str, str]:

@@ -10,8 +10,6 @@ CSV has no types. Everything in it is read as text, so that the ids 007 and 7 st
 from __future__ import annotations
 
 import glob
-import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from elute.engines import delimited, sql
+from elute.engines import delimited, scratch, sql
+from elute.engines.state import State, of_file
 from elute.errors import EluteError
 from elute.urls import is_postgres, is_remote, shown
 
@@ -45,8 +44,8 @@ class Source:
     """
 
     def __init__(self, source: object, label: str = "the table", spill: str | Path | None = None) -> None:
-        self.scratch = _scratch_folder(spill)
-        self._clean = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
+        self.scratch, remove = scratch.folder(spill)
+        self._clean = weakref.finalize(self, remove)
         self.connection = duckdb.connect()
         self.connection.execute(f"SET temp_directory = {sql.text(str(self.scratch))}")
         self.connection.execute("SET autoinstall_known_extensions = false")
@@ -58,7 +57,7 @@ class Source:
         self._over_network = False
         self._streamed: PostgresTable | HttpTable | None = None
         self._json_files = ""
-        self.files: list[str] = []
+        self.state: list[State] = []
         self.label = label
         self.relation = self._open(source)
         self.everything = self.relation
@@ -98,6 +97,10 @@ class Source:
         """Turn what DuckDB says of an unreadable log into one line that names the log."""
         try:
             yield
+        except RuntimeError as error:
+            if str(error) == "Query interrupted":  # so DuckDB hands on what Ctrl-C raised
+                raise KeyboardInterrupt from None
+            raise
         except duckdb.Error as error:
             if not self._over_network:
                 raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
@@ -124,7 +127,7 @@ class Source:
         if any(is_postgres(path) or is_remote(path) for path in paths):
             return self._open_remote(paths)
         files = [file for path in paths for file in _files(path)]
-        self.files = files
+        self.state = [of_file(file) for file in files]
         kinds = {_kind(file) for file in files}
         if len(kinds) > 1:
             raise EluteError(f"{self.label}: mixed formats ({', '.join(sorted(kinds))}); pass one format at a time")
@@ -145,15 +148,18 @@ class Source:
         if not any(is_postgres(path) for path in paths):
             from elute.engines import http_table, remote
 
-            found = remote.open_files(paths, self.label)
+            found, self.state = remote.open_files(paths, self.label)
             if isinstance(found, http_table.HttpTable):
                 self._streamed = found
             return self._register("log_table", found)
         if len(paths) > 1:
             raise EluteError(f"{self.label}: one Postgres table at a time")
+        from elute.engines import postgres_state
         from elute.engines.postgres import PostgresTable
 
         self._streamed = PostgresTable(paths[0])
+        known = postgres_state.of_table(paths[0])
+        self.state = [known] if known else []
         return self._register("log_table", self._streamed)
 
     def _typed_json(self, columns: Sequence[str]) -> str:
@@ -172,20 +178,10 @@ class Source:
             raise EluteError(f"{paths[0]} names no table; write duckdb://{file}#table")
         if not Path(file).is_file():
             raise EluteError(f"no database file '{file}'")
-        self.files = [file]
+        self.state = [of_file(file)]
         with self.reading():
             self.connection.execute(f"ATTACH {sql.text(file)} AS source (READ_ONLY)")
         return "source." + ".".join(sql.name(part) for part in table.split("."))
-
-
-def _scratch_folder(spill: str | Path | None) -> Path:
-    """A new folder in `spill`, or where the system keeps such things; it is removed at the end."""
-    try:
-        return Path(tempfile.mkdtemp(prefix="elute-", dir=spill))
-    except OSError as error:
-        raise EluteError(
-            f"cannot write to '{spill}': {error.strerror}; name a folder that can be written to"
-        ) from error
 
 
 def to_arrow(table: Any) -> pa.Table:

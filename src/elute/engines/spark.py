@@ -8,6 +8,7 @@ one a query and tree of a partition's forest.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.counts import Counts, Membership, sums_by_item
+from elute.counts import Counts
 from elute.engines import spark_worker as worker
 from elute.engines import values
-from elute.engines.counting import coded
+from elute.engines.counting import Linking, joined_roots
 from elute.engines.factor_names import numbers_from_text
+from elute.engines.spark_blocks import BLOCKS, pack
+from elute.engines.spark_cells import SparkCells
 from elute.engines.spark_exchange import Exchange
 from elute.engines.spark_frame import SparkFrame, sql, type_of
+from elute.engines.spark_shares import SparkShares
+from elute.engines.state import State
 from elute.errors import EluteError
 from elute.progress import Progress
 from elute.rankable import Rankable
@@ -37,6 +42,9 @@ if TYPE_CHECKING:
 ROWS_A_PARTITION = 4_000_000
 """An executor needs about 100 bytes of memory for each."""
 
+BYTES_A_CELL = 200
+"""That a fit in memory takes, with the items' names."""
+
 FORESTS = 64
 """More partitions than this are merged on the executors first, so that the driver never sees more."""
 
@@ -44,8 +52,11 @@ FORESTS = 64
 class SparkEngine:
     """A log in a Spark table, in files that Spark reads, or in a DataFrame."""
 
-    def __init__(self, source: object, exact: bool = False, spill: str | Path | None = None) -> None:
-        """`spill`: where cells are handed over, a folder that the executors and this machine see."""
+    def __init__(
+        self, source: object, exact: bool = False, spill: str | Path | None = None, memory: int | None = None
+    ) -> None:
+        """`spill`: where cells are handed over, a folder that the executors and this machine see. `memory`: bytes
+        that this machine may give to cells; more of them stay with the executors."""
         self._log = SparkFrame(source)
         self.label = self._log.label
         self._exact = exact
@@ -53,19 +64,27 @@ class SparkEngine:
         self._totals: dict[str, int] = {}
         self._seed = 0
         self._summary: DataFrame | None = None
+        self._cells: SparkCells | None = None
+        self._memory = memory or _half_of_memory()
+
+    @property
+    def exact(self) -> bool:
+        return self._exact
 
     @property
     def columns(self) -> list[str]:
         return list(self._log.types)
 
     @property
-    def files(self) -> list[str]:
+    def state(self) -> list[State]:
         return []
 
     def close(self) -> None:
         """Free what elute cached in the session; the session is the user's."""
         if self._summary is not None:
             self._summary.unpersist()
+        if self._cells is not None:
+            self._cells.close()
         self._exchange.close()
 
     def problems(self, roles: Roles) -> list[str]:
@@ -145,15 +164,12 @@ class SparkEngine:
         small = rows.where(f.col("kind") != worker.QUERY).drop("impressions", "query")
         if self._partitions(survey) > FORESTS:
             small = self._log.mapped(small.coalesce(FORESTS), worker.combine(len(survey.keys)), worker.COMBINED)
-        root, under, inside, once = worker.combined(len(survey.keys), self._log.arrow(small).to_batches())
-        in_component = np.bincount(root, weights=inside, minlength=len(root)).astype(np.int64)
+        totals = worker.combined(len(survey.keys), self._log.arrow(small).to_batches())
         queries, busiest = (None, 0)
         if roles.query is not None:
             by_query = self._queries().groupBy("key", "query").agg(f.sum("impressions").alias("shown"))
             queries, busiest = self._log.row(by_query.agg(f.count(f.lit(1)), f.max("shown")))
-        items = int(in_component.sum())
-        bound = 0.0 if self._exact else items * (items - 1) / 2**65
-        return Structure(root, under, in_component, once, queries, int(busiest), bound)
+        return totals.structure(queries, int(busiest), self._exact)
 
     def rankable(
         self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
@@ -182,45 +198,21 @@ class SparkEngine:
         return Rankable(n, ranked, comparable / pairs if pairs else 1.0)
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
-        """As part of the structure: on Spark it costs the same shuffle."""
-        return self.structure(roles, survey, progress).root
+        """From the cells where they are counted, else as part of the structure: on Spark it costs the same shuffle."""
+        if self._cells is None:
+            return self.structure(roles, survey, progress).root
+        return self._cells.shares().merged(Linking(len(survey.keys)), joined_roots)
+
+    def shares(self, roles: Roles, survey: Survey, progress: Progress) -> SparkShares | None:
+        """Left on the executors where they would not fit into this machine's memory."""
+        progress("counting in Spark", 0, 0)
+        counted = self._counted(roles, survey)
+        return None if counted.size[1] * BYTES_A_CELL <= self._memory else counted.shares()
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         """The cells, counted where the rows are, written as Parquet and read from there by one machine."""
-        if self._exact:
-            raise EluteError("cells are not handed over by value: leave out --exact, or count with --engine duckdb")
         progress("counting in Spark", 0, 0)
-        job = self._job(roles, survey)
-        cells = self._log.mapped(self._by_item(roles, job.partitions), worker.count(job), worker.CELLS)
-        table = self._exchange.through_files(cells, "cells")
-        pairs = table.filter(pc.is_null(table["factor"]))
-        table = table.filter(pc.is_valid(table["factor"]))
-        key = table["item"].to_numpy()
-        first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
-        offsets = np.append(first, len(key)).astype(np.int64)
-        items = coded(key[first].view(np.uint64))
-        width = np.uint32 if survey.impressions.sum() < 1 << 32 else np.uint64
-        shown = table["impressions"].to_numpy().astype(width)
-        membership = None
-        if roles.query is not None:
-            if pairs.num_rows:
-                query, member = pairs["query"].to_numpy(), items.find(pairs["item"].to_numpy().view(np.uint64))
-                amounts = pairs["impressions"].to_numpy()
-            else:
-                query, member = table["query"].to_numpy()[first], np.arange(len(first), dtype=np.int32)
-                amounts = sums_by_item(offsets, shown)
-            names, code = np.unique(query, return_inverse=True)
-            membership = Membership(len(names), code.astype(np.int32), member, amounts)
-        return Counts(
-            offsets=offsets,
-            factor=table["factor"].to_numpy().astype(np.int32),
-            impressions=shown,
-            clicks=table["clicks"].to_numpy().astype(width),
-            factors=survey.factors,
-            membership=membership,
-            collision_bound=len(first) * (len(first) - 1) / 2**65,
-            read_items=lambda: self._item_table(roles, key[first].view(np.uint64)),
-        )
+        return self._counted(roles, survey).counts()
 
     def repeats_on_page(self, roles: Roles) -> int:
         """A page is a session and, where there is one, a query."""
@@ -270,17 +262,12 @@ class SparkEngine:
         table = self._log.arrow(frame.agg(f.avg(sql(number)).cast("double").alias("value")))
         return table.rename_columns([*columns, value])
 
-    def _item_table(self, roles: Roles, keys: NDArray[np.uint64]) -> pa.Table:
-        """The items' columns in the order of their keys."""
-        from pyspark.sql import functions as f
-
-        own, _ = self._log.names(roles)
-        named = self._log.usable(roles).select(f.xxhash64(*own.item).alias("key"), *own.item).distinct()
-        table = self._exchange.through_files(named, "items")
-        if table.num_rows != len(keys):
-            raise EluteError("two items share a 64-bit hash; count with --engine duckdb --exact")
-        order = np.argsort(coded(keys).find(table["key"].to_numpy().view(np.uint64)))
-        return table.select(list(own.item)).rename_columns(list(roles.item)).take(pa.array(order))
+    def _counted(self, roles: Roles, survey: Survey) -> SparkCells:
+        if self._cells is None:
+            job = self._job(roles, survey)
+            rows = self._log.mapped(self._by_item(roles, job.partitions), pack(job), BLOCKS)
+            self._cells = SparkCells(self._log, self._exchange, rows, job, survey)
+        return self._cells
 
     def _summaries(self, roles: Roles, survey: Survey) -> DataFrame:
         """Kept on disk between the questions about it; a lost part is counted again from the log."""
@@ -326,3 +313,7 @@ class SparkEngine:
             chosen.append(sql(values.impressions(own, types)).alias("impressions"))
         by = [f"item{i}" for i in range(len(own.item))] if self._exact else ["item"]
         return self._log.usable(roles).select(*chosen).repartition(partitions, *by)
+
+
+def _half_of_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

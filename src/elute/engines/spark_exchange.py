@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,11 +30,18 @@ class Exchange:
 
     def through_files(self, frame: DataFrame, name: str) -> pa.Table:
         """Written by the executors, read here."""
+        return pa.concat_tables(self.streamed(frame, name))
+
+    def streamed(self, frame: DataFrame, name: str) -> Iterator[pa.Table]:
+        """Written by the executors, read here bit by bit; at least one table, which may be empty."""
         place = f"{self._folder()}/{name}"
         with failing(f"cannot hand over the cells of {self._log.label}"):
             frame.write.mode("overwrite").parquet(place)
             files, path = pyarrow.fs.FileSystem.from_uri(place)
-            return unsigned_again(ds.dataset(path, format="parquet", filesystem=files).to_table())
+            written = ds.dataset(path, format="parquet", filesystem=files)
+            yield unsigned_again(written.schema.empty_table())
+            for batch in written.to_batches():
+                yield unsigned_again(pa.Table.from_batches([batch]))
 
     def close(self) -> None:
         """Delete what was handed over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -68,6 +69,9 @@ def open_frame(source: object) -> tuple[DataFrame, str, bool]:
         return spark.table(paths[0]), f"table {label}", False
 
 
+_RAISED = re.compile(r"(?!java\.|org\.)[\w.]+(Error|Exception): ")
+
+
 @contextmanager
 def failing(what: str) -> Iterator[None]:
     """Turn what Spark says into one line, and keep what it says of pandas, which elute does not use with it, quiet."""
@@ -98,7 +102,11 @@ def _one_kind(path: str) -> str:
 
 
 def _one_line(error: Exception) -> str:
+    """What a worker's Python raised, or the last cause that Java names, or how the message begins."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    raised = [line.removeprefix("elute.errors.EluteError: ") for line in lines if _RAISED.match(line)]
+    if raised and "'elute'" in raised[-1]:
+        return f"{raised[-1]}: install elute for the executors' Python, or name another in PYSPARK_PYTHON"
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    line = (causes[-1:] or lines or [type(error).__name__])[0]
+    line = (raised[-1:] or causes[-1:] or lines or [type(error).__name__])[0]
     return line if len(line) <= 240 else line[:237] + "…"

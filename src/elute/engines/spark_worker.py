@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.engines.counting import Batch, Counter, summary
-from elute.kernels.forest import edges, merged
-from elute.kernels.unionfind import Parents, singletons
+from elute.engines.counting import Batch, Counter, Totals, summary
+from elute.kernels.forest import edges
+from elute.kernels.unionfind import Parents
 from elute.roles import Roles
 
 Batches = Iterator[pa.RecordBatch]
-Totals = NDArray[np.int64]
 
 EDGE, UNDER, INSIDE, ONCE, QUERY = range(5)
 """Kinds of rows of a summary: an edge of the forest; items under a factor; items in a tree; items shown once; items
@@ -31,10 +30,6 @@ SUMMARY = "kind tinyint, key long, root int, items long, impressions long, query
 
 COMBINED = "kind tinyint, key long, root int, items long"
 """Spark's name for what is left of summaries once the queries' rows are apart."""
-
-CELLS = "item long, query long, factor int, impressions long, clicks long"
-"""An item's cells follow each other. A row without factor says that an item was shown for a query, where that does
-not follow from the item."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ def summarise(job: Job) -> Callable[[Batches], Batches]:
     """Rows of a partition to the rows of its summary."""
 
     def work(batches: Batches) -> Batches:
-        counter, names = _counted(job, batches)
+        counter, _, names = seen(job, batches)
         found = summary(counter.finish(), len(job.factors))
         yield from _totals(found.root, found.items_under, found.items_in, found.items_once)
         if found.queries is not None:
@@ -70,52 +65,28 @@ def combine(n_factors: int) -> Callable[[Batches], Batches]:
     """Summaries of several partitions to one."""
 
     def work(batches: Batches) -> Batches:
-        for batch in _totals(*combined(n_factors, batches)):
+        found = combined(n_factors, batches)
+        for batch in _totals(found.root, found.items_under, found.items_in, found.items_once):
             yield batch.select(["kind", "key", "root", "items"])
 
     return work
 
 
-def combined(n_factors: int, batches: Iterable[pa.RecordBatch]) -> tuple[Parents, Totals, Totals, int]:
-    """The forest of all, items under each factor, items in each tree of a partition by its smallest factor, and
-    items shown once."""
-    root, under, inside, once = singletons(n_factors), np.zeros(n_factors, np.int64), np.zeros(n_factors, np.int64), 0
+def combined(n_factors: int, batches: Iterable[pa.RecordBatch]) -> Totals:
+    """The totals of summaries."""
+    totals = Totals(n_factors)
     for batch in batches:
         kind, key, parent, items = (batch.column(name).to_numpy() for name in ("kind", "key", "root", "items"))
         edge = kind == EDGE
-        root = merged(root, np.stack((parent[edge], key[edge].astype(np.int32)), axis=1))
-        for wanted, totals in ((UNDER, under), (INSIDE, inside)):
-            np.add.at(totals, key[kind == wanted], items[kind == wanted])
-        once += int(items[kind == ONCE].sum())
-    return root, under, inside, once
-
-
-def count(job: Job) -> Callable[[Batches], Batches]:
-    """Rows of a partition to its cells; items and queries by their keys."""
-
-    def work(batches: Batches) -> Batches:
-        counter, _ = _counted(job, batches)
-        counted = counter.finish()
-        item, query = (table.keys().view(np.int64) for table in (counter.items, counter.queries))
-        of_cell = np.repeat(np.arange(len(item)), np.diff(counted.offsets))
-        members, within = counted.membership, job.roles.items_within_queries
-        nothing = pa.nulls(len(of_cell), pa.int64())
-        yield _cells(
-            item[of_cell],
-            pa.array(query[members.query][of_cell]) if members is not None and within else nothing,
-            pa.array(counted.factor),
-            counted.impressions,
-            counted.clicks,
+        forest = np.stack((parent[edge], key[edge].astype(np.int32)), axis=1)
+        under, inside = (
+            np.bincount(key[kind == of], items[kind == of], n_factors).astype(np.int64) for of in (UNDER, INSIDE)
         )
-        if members is not None and not within:
-            none = pa.nulls(len(members.item), pa.int32())
-            shown = members.impressions
-            yield _cells(item[members.item], pa.array(query[members.query]), none, shown, np.zeros_like(shown))
-
-    return work
+        totals.add(forest, under, inside, int(items[kind == ONCE].sum()))
+    return totals
 
 
-def _totals(root: Parents, under: Totals, inside: Totals, once: int) -> Batches:
+def _totals(root: Parents, under: NDArray[np.int64], inside: NDArray[np.int64], once: int) -> Batches:
     forest = edges(root)
     yield _rows(EDGE, forest[:, 1], forest[:, 0])
     for kind, amounts in ((UNDER, under), (INSIDE, inside)):
@@ -125,35 +96,47 @@ def _totals(root: Parents, under: Totals, inside: Totals, once: int) -> Batches:
     yield _rows(ONCE, zero, zero, zero + once)
 
 
-def _counted(job: Job, batches: Batches) -> tuple[Counter, pa.ChunkedArray | None]:
-    """A counter that has seen the partition, and the queries' values where ids are exact."""
+class Seen(NamedTuple):
+    """A counter that has seen a partition; where ids are exact, its items' columns and its queries' values."""
+
+    counter: Counter
+    items: pa.Table | None = None
+    queries: pa.ChunkedArray | None = None
+
+
+def seen(job: Job, batches: Batches) -> Seen:
+    """Count the rows of a partition."""
     counter = Counter(job.roles, job.factors, job.rows, job.impressions, job.partitions)
     if not job.exact:
         for batch in batches:
             counter.add(_batch({name: batch.column(name) for name in batch.schema.names}))
-        return counter, None
+        return Seen(counter)
     held = [batch for batch in batches if batch.num_rows]
     if not held:
-        return counter, None
+        return Seen(counter)
     table = pa.Table.from_batches(held)
-    columns = {name: table[name].combine_chunks() for name in table.column_names if not name.startswith("item")}
-    columns["item"] = _numbered([table[f"item{i}"] for i in range(job.exact)])
-    names = None
+    named = [f"item{i}" for i in range(job.exact)]
+    columns = {name: table[name].combine_chunks() for name in table.column_names if name not in named}
+    code, first = _numbered([table[name] for name in named])
+    columns["item"], queries = pa.array(code), None
     if "query" in columns:
         values = columns["query"].dictionary_encode()
-        columns["query"] = values.indices.cast(pa.int64())
-        names = values.dictionary
+        columns["query"], queries = values.indices.cast(pa.int64()), values.dictionary
     counter.add(_batch(columns))
-    return counter, names if names is None else names.take(pa.array(counter.queries.keys().view(np.int64)))
+    items = table.select(named).take(pa.array(first[counter.items.keys().view(np.int64)]))
+    if queries is not None:
+        queries = queries.take(pa.array(counter.queries.keys().view(np.int64)))
+    return Seen(counter, items, queries)
 
 
-def _numbered(columns: list[pa.ChunkedArray]) -> pa.Array:
-    """Equal rows get equal numbers: ids told apart by value."""
-    code = np.zeros(len(columns[0]), np.int64)
+def _numbered(columns: list[pa.ChunkedArray]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Equal rows get equal numbers, and for each number its first row: ids told apart by value."""
+    code, first = np.zeros(len(columns[0]), np.int64), np.zeros(1, np.int64)
     for column in columns:
         values = column.combine_chunks().dictionary_encode()
-        _, code = np.unique(code * len(values.dictionary) + values.indices.to_numpy(), return_inverse=True)
-    return pa.array(code)
+        pairs = code * len(values.dictionary) + values.indices.to_numpy()
+        _, first, code = np.unique(pairs, return_index=True, return_inverse=True)
+    return code, first
 
 
 def _batch(columns: dict[str, pa.Array]) -> Batch:
@@ -182,14 +165,3 @@ def _rows(
         "query": pa.nulls(len(key), pa.string()) if query is None else query.cast(pa.string()),
     }
     return pa.RecordBatch.from_pydict(arrays)
-
-
-def _cells(
-    item: NDArray[np.int64],
-    query: pa.Array,
-    factor: pa.Array,
-    impressions: NDArray[np.integer],
-    clicks: NDArray[np.integer],
-) -> pa.RecordBatch:
-    amounts = {name: pa.array(of.astype(np.int64)) for name, of in (("impressions", impressions), ("clicks", clicks))}
-    return pa.RecordBatch.from_pydict({"item": pa.array(item), "query": query, "factor": factor, **amounts})

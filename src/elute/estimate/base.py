@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from elute.counts import Counts, sums_by_item
 from elute.errors import EluteError
 from elute.estimate.precision import log_errors
-from elute.estimate.problem import Floats, Plan, Problem, pose
+from elute.estimate.problem import Codes, Floats, Plan, Problem, pose
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 
@@ -133,6 +133,10 @@ class Estimator(ABC):
         }
         return _with_columns(counts.items, columns)
 
+    def relevance_parts(self) -> Iterator[pa.Table]:
+        """`relevance_`, in as many tables as it takes to keep to memory."""
+        yield self.relevance_
+
     def report_errors(self, of_factors: Floats, of_items: Floats) -> None:
         """Report these standard errors, a bootstrap's for instance, by factor and item of the log."""
         self._log_se = of_factors, of_items
@@ -144,14 +148,18 @@ class Estimator(ABC):
         return self._log_se
 
     def _started(self, problem: Problem, otherwise: Floats) -> Floats:
-        """The propensities to start from, by factor of `problem`; merged factors start from their mean."""
+        """The propensities to start from, by factor of `problem`."""
         if self.start is None:
             return otherwise
-        given = np.asarray(self.start, np.float64)
-        if given.shape not in ((), problem.merged.shape) or not (given > 0).all():
-            raise EluteError(f"start must be a number above 0, or one for each of the {len(problem.merged):,} factors")
-        given = np.broadcast_to(given, problem.merged.shape)
-        return np.bincount(problem.merged, given) / np.bincount(problem.merged)
+        return started(self.start, problem.merged)
+
+
+def started(start: float | Floats, merged: Codes) -> Floats:
+    """Propensities to start from, by merged factor: the mean of its members'."""
+    given = np.asarray(start, np.float64)
+    if given.shape not in ((), merged.shape) or not (given > 0).all():
+        raise EluteError(f"start must be a number above 0, or one for each of the {len(merged):,} factors")
+    return np.asarray(np.bincount(merged, np.broadcast_to(given, merged.shape)) / np.bincount(merged))
 
 
 def rescale(problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from elute.counts import Amounts
-from elute.estimate.problem import Cells, Codes, Floats
+from elute.counts import Amounts, Cells
+from elute.estimate.problem import Codes, Floats
+from elute.kernels.blocks import chunks
 from elute.kernels.jit import jit
 
 SAMPLE = 2_000
@@ -39,6 +40,7 @@ _NEGLIGIBLE = -22.0
 """Log of the density over its maximum at which to stop."""
 
 _MAX_STEPS = 100
+_CHUNK = 100_000
 
 
 class Beta(NamedTuple):
@@ -83,7 +85,12 @@ def posterior(
     items: NDArray[np.integer],
 ) -> Posterior:
     """The posterior of some items' relevance, given propensities of at most 1."""
-    return Posterior(*_posterior(offsets, factor, impressions, clicks, o, a, b, np.asarray(items, np.int64)))
+    parts = chunks(
+        lambda some: _posterior(offsets, factor, impressions, clicks, o, a, b, some),
+        np.asarray(items, np.int64),
+        _CHUNK,
+    )
+    return Posterior(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 @jit

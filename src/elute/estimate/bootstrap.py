@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.counts import Amounts, Clustered, Counts
+from elute.counts import Amounts, Cells, Clustered, Counts
 from elute.errors import EluteError
 from elute.estimate.pbm import PBM
-from elute.estimate.problem import Cells, Codes, Floats, Plan, Problem, by_factor, pose
+from elute.estimate.problem import Codes, Floats, Plan, Problem, by_factor, pose
 from elute.estimate.strength import shown
 from elute.identify.components import order
 from elute.identify.information import references

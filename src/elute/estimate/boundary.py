@@ -9,13 +9,16 @@ parts the ratio of propensities runs off to 0, or is not determined at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from elute.counts import Amounts
-from elute.estimate.problem import Cells, Codes
+from elute.counts import Amounts, Cells
+from elute.estimate.problem import Codes, Floats
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import Parents, link, roots, singletons
 
@@ -25,18 +28,62 @@ NOWHERE = -1
 
 def parts(cells: Cells, n_factors: int) -> tuple[Codes, Codes]:
     """The part within which ratios are finite, of every factor and every item."""
+    found = joined(cells, n_factors)
+    of_factor = strong(found.group, found.clicked, crossings(cells, found))
+    return of_factor, part_of_item(found.first, of_factor)
+
+
+class Joined(NamedTuple):
+    """Factors joined by items clicked under both: `group` has the smallest factor of each one's group, `first` for
+    every item a factor it was clicked under (or `NOWHERE`); `clicked`: factors with a click."""
+
+    group: Codes
+    first: Codes
+    clicked: NDArray[np.bool_]
+
+
+def joined(cells: Cells, n_factors: int) -> Joined:
+    """Of these cells."""
     parent = singletons(n_factors)
     first = np.full(len(cells.offsets) - 1, NOWHERE, np.int32)
     clicked = np.zeros(n_factors, np.bool_)
     _link_clicked(cells.offsets, cells.factor, cells.clicks, parent, first, clicked)
-    group = roots(parent)
-    edges = _unclicked(cells.offsets, cells.factor, first, clicked, group)
+    return Joined(roots(parent), first, clicked)
+
+
+def crossings(cells: Cells, found: Joined) -> NDArray[np.int32]:
+    """Cells without a click that lead from their item's group to another: (group of the item, group of the factor)."""
+    return _unclicked(cells.offsets, cells.factor, found.first, found.clicked, found.group)
+
+
+def strong(group: Codes, clicked: NDArray[np.bool_], edges: NDArray[np.int32]) -> Codes:
+    """The part of every factor: strongly connected groups."""
     if len(edges):
-        graph = coo_array((np.ones(len(edges), np.bool_), (edges[:, 0], edges[:, 1])), shape=(n_factors, n_factors))
+        n = len(group)
+        graph = coo_array((np.ones(len(edges), np.bool_), (edges[:, 0], edges[:, 1])), shape=(n, n))
         group = connected_components(graph, directed=True, connection="strong")[1][group].astype(np.int32)
-    of_factor = np.where(clicked, group, NOWHERE).astype(np.int32)
-    of_item = np.where(first >= 0, of_factor[first], NOWHERE).astype(np.int32)
-    return of_factor, of_item
+    return np.where(clicked, group, NOWHERE).astype(np.int32)
+
+
+def part_of_item(first: Codes, of_factor: Codes) -> Codes:
+    """The part of every item: that of a factor it was clicked under."""
+    return np.where(first >= 0, of_factor[first], NOWHERE).astype(np.int32)
+
+
+def main_parts(clicks: Floats, component: Codes, of_factor: Codes) -> NDArray[np.int64]:
+    """For each component, its part with the most clicks: the one that is reported. All by factor."""
+    inside = np.flatnonzero(of_factor != NOWHERE)
+    total = np.bincount(of_factor[inside], clicks[inside], minlength=len(clicks))
+    best = inside[np.lexsort((of_factor[inside], -total[of_factor[inside]], component[inside]))]
+    return of_factor[best[np.unique(component[best], return_index=True)[1]]].astype(np.int64)
+
+
+def sentence(apart: NDArray[np.bool_], names: Callable[[NDArray[np.integer]], str]) -> str:
+    """Of the factors that are not in the main part of their component."""
+    return (
+        f"{apart.sum():,} factors have no finite propensity beside the rest of their component, as no chain "
+        f"of clicks ties them to it both ways: {names(np.flatnonzero(apart))}"
+    )
 
 
 @jit

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from elute.counts import Counts
+from elute.counts import Cells, Counts
 from elute.estimate.laplacian import conjugate_gradients, diagonal, multiply
 from elute.estimate.pbm import PBM
 from elute.estimate.precision import information
-from elute.estimate.problem import Cells, Codes, Floats, Plan, Problem, pose
+from elute.estimate.problem import Codes, Floats, Plan, Problem, pose
 from elute.factors import rows
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from elute.counts import Amounts
+from elute.counts import Amounts, Cells
 from elute.estimate.interior import Maximum
 from elute.estimate.laplacian import solve
-from elute.estimate.problem import Cells, Codes, Floats
+from elute.estimate.problem import Codes, Floats
 from elute.kernels.jit import jit
 from elute.progress import Progress
 
@@ -44,8 +44,8 @@ def maximise(
     log_o = np.log(o)
     weight, right, scale = np.empty(len(cells.factor)), np.empty_like(log_o), np.empty_like(log_o)
 
-    def linearise(at: Floats) -> float:
-        value = _linearise(*cells, at, weight, right, scale)
+    def terms(at: Floats) -> float:
+        value = linearise(*cells, at, weight, right, scale)
         if prior is None:
             return value
         pull = prior @ at
@@ -53,7 +53,7 @@ def maximise(
         np.add(scale, prior.diagonal(), out=scale)
         return value - 0.5 * float(at @ pull)
 
-    value = linearise(log_o)
+    value = terms(log_o)
     for iteration in range(max_iter + 1):
         step, energy, _, solved = solve(*cells[:2], weight, prior, right, scale, _SHARE, _CG_STEPS)
         if energy**0.5 <= tolerance and solved:
@@ -62,7 +62,7 @@ def maximise(
             break
         progress("fitting", iteration + 1, max_iter)
         length, least = 1.0, value - _ROUNDING * abs(value)
-        while not (value := linearise(log_o + length * step)) >= least + _ARMIJO * length * energy:
+        while not (value := terms(log_o + length * step)) >= least + _ARMIJO * length * energy:
             length *= _SHRINK
             if length < _SHORTEST:
                 return Maximum(log_o, iteration, "no step raises the likelihood")
@@ -73,7 +73,7 @@ def maximise(
 def score(cells: Cells, o: Floats) -> float:
     """The conditional log-likelihood but for a constant."""
     weight, by_factor = np.empty(len(cells.factor)), np.empty_like(o)
-    return _linearise(*cells, np.log(o), weight, by_factor, np.empty_like(o))
+    return linearise(*cells, np.log(o), weight, by_factor, np.empty_like(o))
 
 
 @jit
@@ -92,7 +92,7 @@ def items(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, click
 
 
 @jit
-def _linearise(
+def linearise(
     offsets: NDArray[np.int64],
     factor: Codes,
     impressions: Amounts,

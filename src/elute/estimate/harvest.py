@@ -27,13 +27,13 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.counts import Amounts
+from elute.counts import Amounts, Cells
 from elute.errors import EluteError
 from elute.estimate.base import Estimator, Solution, Start
 from elute.estimate.harvest_errors import Links, harvest_errors, weight_of
 from elute.estimate.likelihood import log_likelihood
 from elute.estimate.pbm import PBM
-from elute.estimate.problem import Cells, Codes, Floats, Problem, by_factor
+from elute.estimate.problem import Codes, Floats, Problem, by_factor
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
 

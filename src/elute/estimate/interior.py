@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from elute.counts import Amounts
+from elute.counts import Amounts, Cells
 from elute.estimate.laplacian import solve
-from elute.estimate.problem import Cells, Codes, Floats
+from elute.estimate.problem import Codes, Floats
 from elute.estimate.profile import BELOW_ONE, barrier_of, fit_items
 from elute.kernels.blocks import each
 from elute.kernels.jit import jit

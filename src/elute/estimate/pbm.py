@@ -11,24 +11,31 @@ probability (with a prior on relevance it is one).
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal, NamedTuple, Self
+import time
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from elute.counts import Cells, Counts
 from elute.errors import EluteError
-from elute.estimate import boundary, conditional
-from elute.estimate.base import Estimator, Solution, Start, rescale
+from elute.estimate import boundary, by_share, conditional
+from elute.estimate.base import Estimator, Solution, Start, rescale, started
 from elute.estimate.beta_prior import Beta, fit_beta, posterior
+from elute.estimate.by_share import FitByShare
 from elute.estimate.interior import BARRIER, maximise
 from elute.estimate.likelihood import log_likelihood
 from elute.estimate.precision import information, log_errors, masses, variances
-from elute.estimate.problem import Cells, Codes, Floats, Problem, by_factor, by_item
+from elute.estimate.problem import Floats, Plan, Problem, by_factor, by_item, joined, names
 from elute.estimate.profile import alternate, fit_items
 from elute.estimate.smooth import smooth
 from elute.estimate.strength import Criterion, choose, profile_score, telling
+from elute.log import ClickLog
 from elute.progress import Progress, silent
+from elute.shares import Shares
 
 FEW_CLICKS = 5
 """`relevance_prior="auto"` means "beta" where the median item has fewer."""
@@ -86,11 +93,18 @@ class PBM(Estimator):
         self.prior = prior
         self.relevance_prior = relevance_prior
         self._held: tuple[dict[str, float] | None, Beta | None] | None = None
+        self._strengths: dict[str, float] | None = None
+        self._by_share: FitByShare | None = None
 
     @property
     def prior_(self) -> dict[str, Any]:
         """The priors in use and their parameters, as JSON can hold them."""
         return {"smooth": self._strengths, "relevance": None if self._beta is None else self._beta._asdict()}
+
+    @property
+    def by_share(self) -> bool:
+        """Whether cells in shares will do; a smooth prior needs all of them at once."""
+        return self.prior is None
 
     def held(self) -> Self:
         """An unfitted model that starts from this fit and keeps its priors: to refit resampled clicks."""
@@ -101,8 +115,53 @@ class PBM(Estimator):
         other._held = self._strengths, self._beta
         return other
 
+    def fit(self, source: ClickLog | Counts | Shares, plan: Plan | None = None) -> Self:
+        """Estimate from a log, its counts, or cells in shares, as a log has them that was read with a limit of memory
+        (see `elute.estimate.by_share`).
+
+        A fit by shares has no arrays by item: `relevance_parts` streams what there is to say of items."""
+        self._by_share = None
+        if isinstance(source, Counts) or (isinstance(source, ClickLog) and not self.by_share):
+            return super().fit(source, plan)
+        shares = source.shares(self.progress) if isinstance(source, ClickLog) else source
+        if shares is None:
+            return super().fit(cast(ClickLog, source), plan)
+        if not self.by_share:
+            raise EluteError("a smooth prior is chosen with all cells at hand: fit counts, or leave it out")
+        began = time.perf_counter()
+        merged = joined(shares.factors, plan)
+        found = by_share.fit(
+            shares,
+            merged,
+            wants_beta=lambda of: self._wants_beta(by_share.median_clicks(of.items_by_clicks), of.clicked.any()),
+            start=None if self.start is None else started(self.start, merged),
+            tolerance=self.tolerance,
+            max_iter=self.max_iter,
+            progress=self.progress,
+            names=lambda some: names(shares.factors, merged, some),
+        )
+        self._by_share, self._strengths, self._beta = found, None, found.fitted.beta
+        self.propensity_ = found.fitted.propensity[merged]
+        self.component_ = found.fitted.component[merged]
+        self.iterations_, self.reason_, self.converged_ = found.iterations, found.reason, not found.reason
+        self.log_likelihood_ = found.known.log_likelihood
+        self.seconds_ = time.perf_counter() - began
+        self.factors_ = shares.factors
+        self._log_se = np.sqrt(found.log_variance)[merged], np.empty(0)
+        return self
+
+    @property
+    def relevance_(self) -> pa.Table:
+        """Item columns, `component, relevance, log_se, impressions, clicks`; one row an item."""
+        return super().relevance_ if self._by_share is None else pa.concat_tables(self.relevance_parts())
+
+    def relevance_parts(self) -> Iterator[pa.Table]:
+        """`relevance_`, in as many tables as it takes to keep to memory."""
+        return super().relevance_parts() if self._by_share is None else self._by_share.relevance()
+
     def _solve(self, problem: Problem) -> Solution:
-        self._shrinks = self._wants_beta(problem)
+        clicks = by_item(problem.cells.offsets, problem.cells.clicks)
+        self._shrinks = self._wants_beta(float(np.median(clicks)), clicks.any())
         found = self.factors_of(problem)
         r = fit_items(*found.cells, found.o, BARRIER)
         self._beta = self._fit_beta(problem, found) if self._shrinks else None
@@ -117,7 +176,7 @@ class PBM(Estimator):
         """The propensities alone."""
         if self.prior not in (None, "smooth"):
             raise EluteError(f"no prior '{self.prior}' on propensities; there is: smooth")
-        self._strengths: dict[str, float] | None = None
+        self._strengths = None
         self._root: csr_array | None = None
         terms = smooth(problem) if self.prior == "smooth" else None
         if terms is None or not terms.terms:
@@ -167,14 +226,13 @@ class PBM(Estimator):
             return Criterion(conditional.maximise, conditional.score)
         return Criterion(maximise, profile_score)
 
-    def _wants_beta(self, problem: Problem) -> bool:
+    def _wants_beta(self, median_clicks: float, any_clicks: np.bool_) -> bool:
         if self.relevance_prior not in (None, "auto", "beta"):
             raise EluteError(f"no prior '{self.relevance_prior}' on relevance; there are: auto, beta")
         if self._held:
             return self._held[1] is not None
-        clicks = by_item(problem.cells.offsets, problem.cells.clicks)
-        few = self.relevance_prior == "beta" or (self.relevance_prior == "auto" and np.median(clicks) < FEW_CLICKS)
-        return bool(few and clicks.any())
+        few = self.relevance_prior == "beta" or (self.relevance_prior == "auto" and median_clicks < FEW_CLICKS)
+        return bool(few and any_clicks)
 
     def _fit_beta(self, problem: Problem, found: Factors) -> Beta:
         if self._held and self._held[1]:
@@ -195,20 +253,9 @@ class PBM(Estimator):
         found = self._criterion.maximise(useful, first, self.tolerance, self.max_iter, self.progress, None)
         o = np.where(of_factor == boundary.NOWHERE, 0.0, np.exp(found.log_o))
         reasons = [found.reason] if found.reason else []
-        apart = ~np.isin(of_factor, [boundary.NOWHERE, *_main_parts(problem, of_factor)])
+        clicks = by_factor(problem.cells.factor, problem.cells.clicks, problem.n_factors)
+        apart = ~np.isin(of_factor, [boundary.NOWHERE, *boundary.main_parts(clicks, problem.component, of_factor)])
         if apart.any():
-            reasons.append(
-                f"{apart.sum():,} factors have no finite propensity beside the rest of their component, as no chain "
-                f"of clicks ties them to it both ways: {problem.names(np.flatnonzero(apart))}"
-            )
+            reasons.append(boundary.sentence(apart, problem.names))
         lost = np.isin(of_item, of_factor[apart])
         return Factors(o, cells, apart, lost, found.iterations, "; ".join(reasons))
-
-
-def _main_parts(problem: Problem, of_factor: Codes) -> NDArray[np.int64]:
-    """For each component, its part with the most clicks: the one that is reported."""
-    clicks = by_factor(problem.cells.factor, problem.cells.clicks, problem.n_factors)
-    inside = np.flatnonzero(of_factor != boundary.NOWHERE)
-    total = np.bincount(of_factor[inside], clicks[inside], minlength=problem.n_factors)
-    best = inside[np.lexsort((of_factor[inside], -total[of_factor[inside]], problem.component[inside]))]
-    return of_factor[best[np.unique(problem.component[best], return_index=True)[1]]].astype(np.int64)

@@ -63,7 +63,7 @@ def variances(problem: Problem, propensity: Floats, w: Floats, own: Floats, root
     posterior, L + RᵀR in place of L."""
     offsets, factor = problem.cells.offsets, problem.cells.factor
     parent = singletons(problem.n_factors)
-    _link_informed(offsets, factor, w, parent)
+    link_informed(offsets, factor, w, parent)
     group, reference = roots(parent), references(propensity, problem.component)
     tied = (group == group[reference]) & (propensity > 0)
     free = tied & (reference != np.arange(problem.n_factors))
@@ -73,7 +73,7 @@ def variances(problem: Problem, propensity: Floats, w: Floats, own: Floats, root
         of_factors, of_items = _exact(offsets, factor, w, own, free)
     else:
         of_factors, of_items = _posterior(offsets, factor, w, own, reference, root)
-    where = _informed_factor(offsets, factor, own)
+    where = informed_factor(offsets, factor, own)
     known = (where >= 0) & tied[where]
     mass = np.where(known, masses(offsets, own), np.nan)
     return Variances(np.where(tied, of_factors, np.nan), np.where(known, of_items, np.nan), mass)
@@ -84,10 +84,10 @@ def _exact(
 ) -> tuple[Floats, Floats]:
     """Variances by factor and item from a dense inverse over the `free` factors; the others are grounded."""
     row = np.where(free, np.cumsum(free) - 1, -1).astype(np.int32)
-    covariance = _inverse(grounded(offsets, factor, w, row, int(free.sum())))
+    covariance = inverse(grounded(offsets, factor, w, row, int(free.sum())))
     of_factors = np.zeros(len(free))
     of_factors[free] = np.diagonal(covariance)
-    return of_factors, _item_variances(offsets, factor, own, row, covariance)
+    return of_factors, item_variances(offsets, factor, own, row, covariance)
 
 
 def _posterior(
@@ -99,14 +99,14 @@ def _posterior(
     matrix = (root.T @ root).toarray()
     matrix[:n, :n] += grounded(offsets, factor, w, row, n)
     covariance = np.zeros((size, size))
-    covariance[1:, 1:] = _inverse(np.ascontiguousarray(matrix[1:, 1:]))
+    covariance[1:, 1:] = inverse(np.ascontiguousarray(matrix[1:, 1:]))
     covariance = covariance[:n, :n]
     across = covariance[:, reference]
     covariance = covariance - across - across.T + covariance[np.ix_(reference, reference)]
-    return np.maximum(np.diagonal(covariance), 0.0), _item_variances(offsets, factor, own, row, covariance)
+    return np.maximum(np.diagonal(covariance), 0.0), item_variances(offsets, factor, own, row, covariance)
 
 
-def _inverse(matrix: Floats) -> Floats:
+def inverse(matrix: Floats) -> Floats:
     """`invert`, scaled to a unit diagonal first: counts of different sizes stay apart from rounding."""
     scale = np.sqrt(np.diagonal(matrix))
     for _ in range(2):
@@ -149,7 +149,7 @@ def _sampled(
     scale[:n] += diagonal(offsets, factor, w, n)
     of_factors, of_items = np.zeros(n), np.zeros(len(offsets) - 1)
     for _ in range(DRAWS):
-        noise = _project(offsets, factor, w, rng.standard_normal(len(w)), size) + root.T @ rng.standard_normal(
+        noise = project(offsets, factor, w, rng.standard_normal(len(w)), size) + root.T @ rng.standard_normal(
             root.shape[0]
         )
         u = conjugate_gradients(
@@ -157,7 +157,7 @@ def _sampled(
         ).x[:n]
         u -= u[reference]
         of_factors += u**2 / DRAWS
-        of_items += _item_means(offsets, factor, own, u) ** 2 / DRAWS
+        of_items += item_means(offsets, factor, own, u) ** 2 / DRAWS
     return of_factors, of_items
 
 
@@ -177,7 +177,7 @@ def information(
 
 
 @jit
-def _link_informed(offsets: NDArray[np.int64], factor: Codes, w: Floats, parent: Parents) -> None:
+def link_informed(offsets: NDArray[np.int64], factor: Codes, w: Floats, parent: Parents) -> None:
     """Join the factors that share information through an item."""
     for item in range(offsets.shape[0] - 1):
         first = -1
@@ -190,7 +190,7 @@ def _link_informed(offsets: NDArray[np.int64], factor: Codes, w: Floats, parent:
 
 
 @jit
-def _informed_factor(offsets: NDArray[np.int64], factor: Codes, w: Floats) -> Codes:
+def informed_factor(offsets: NDArray[np.int64], factor: Codes, w: Floats) -> Codes:
     """For every item a factor it has information under; -1: none."""
     out = np.full(offsets.shape[0] - 1, -1, np.int32)
     for item in range(out.shape[0]):
@@ -210,7 +210,7 @@ def masses(offsets: NDArray[np.int64], w: Floats) -> Floats:
 
 
 @jit
-def _item_variances(offsets: NDArray[np.int64], factor: Codes, w: Floats, row: Codes, covariance: Floats) -> Floats:
+def item_variances(offsets: NDArray[np.int64], factor: Codes, w: Floats, row: Codes, covariance: Floats) -> Floats:
     """mᵀVm of every item; factors without a row count as known."""
     out = np.full(offsets.shape[0] - 1, np.nan)
     for item in range(out.shape[0]):
@@ -231,7 +231,7 @@ def _item_variances(offsets: NDArray[np.int64], factor: Codes, w: Floats, row: C
 
 
 @jit
-def _item_means(offsets: NDArray[np.int64], factor: Codes, w: Floats, u: Floats) -> Floats:
+def item_means(offsets: NDArray[np.int64], factor: Codes, w: Floats, u: Floats) -> Floats:
     """mᵀu of every item."""
     out = np.zeros(offsets.shape[0] - 1)
     for item in range(out.shape[0]):
@@ -244,7 +244,7 @@ def _item_means(offsets: NDArray[np.int64], factor: Codes, w: Floats, u: Floats)
 
 
 @jit
-def _project(offsets: NDArray[np.int64], factor: Codes, w: Floats, z: Floats, n_factors: int) -> Floats:
+def project(offsets: NDArray[np.int64], factor: Codes, w: Floats, z: Floats, n_factors: int) -> Floats:
     """Bᵀz: the row of B for a cell is √w·(its factor - the item's weighted mean factor)."""
     out = np.zeros(n_factors)
     for item in range(offsets.shape[0] - 1):

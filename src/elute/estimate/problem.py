@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.counts import Amounts, Counts
+from elute.counts import Amounts, Cells, Counts
 from elute.errors import EluteError
 from elute.factors import listed, rows
 from elute.identify.components import order
@@ -27,15 +27,6 @@ class Plan(Protocol):
     def pairs_of(self, factors: pa.Table) -> NDArray[np.integer]:
         """The (n, 2) factor codes that must share one propensity."""
         ...
-
-
-class Cells(NamedTuple):
-    """Cells sorted by item, as in `Counts`; an item may have none."""
-
-    offsets: NDArray[np.int64]
-    factor: Codes
-    impressions: Amounts
-    clicks: Amounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,22 +54,33 @@ class Problem:
         return self.component[self.cells.factor[self.cells.offsets[:-1]]]
 
     def names(self, factors: NDArray[np.integer]) -> str:
-        """The first few of some factors in words; a merged one goes by its first member."""
-        first = np.unique(self.merged, return_index=True)[1][factors]
-        return listed(self.factors.column_names, [list(row.values()) for row in rows(self.factors, first)])
+        """The first few of some factors in words."""
+        return names(self.factors, self.merged, factors)
 
 
 def pose(counts: Counts, plan: Plan | None) -> Problem:
     """The problem that `counts` pose once the factors joined by `plan` are one."""
     cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
-    merged = np.arange(counts.n_factors, dtype=np.int32)
+    merged = joined(counts.factors, plan)
     if plan is not None:
-        if getattr(plan, "method", "merge") != "merge":
-            raise EluteError("a fit takes a merge plan; what a swap plan asks for must be shown, and logged, first")
-        merged = merged_factors(counts.n_factors, plan.pairs_of(counts.factors))
         cells = Cells(*merge_cells(*cells, merged))
     shown = by_factor(cells.factor, cells.impressions, int(merged.max()) + 1).astype(np.int64)
     return Problem(cells, merged, order(connect(counts, merged), shown).of_factor, counts.factors)
+
+
+def joined(factors: pa.Table, plan: Plan | None) -> Codes:
+    """For every factor its number once those joined by `plan` are one."""
+    if plan is None:
+        return np.arange(factors.num_rows, dtype=np.int32)
+    if getattr(plan, "method", "merge") != "merge":
+        raise EluteError("a fit takes a merge plan; what a swap plan asks for must be shown, and logged, first")
+    return merged_factors(factors.num_rows, plan.pairs_of(factors))
+
+
+def names(table: pa.Table, merged: Codes, some: NDArray[np.integer]) -> str:
+    """The first few of some merged factors in words; one goes by its first member."""
+    first = np.unique(merged, return_index=True)[1][some]
+    return listed(table.column_names, [list(row.values()) for row in rows(table, first)])
 
 
 @jit

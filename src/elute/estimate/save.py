@@ -12,7 +12,7 @@ import pyarrow as pa
 from elute.estimate.base import Estimator
 from elute.estimate.bootstrap import Bootstrap
 from elute.estimate.pbm import PBM
-from elute.files import write_parquet, write_text
+from elute.files import write_parquet, write_parts, write_text
 
 
 def summary(name: str, fit: Estimator) -> dict[str, Any]:
@@ -46,5 +46,5 @@ def save(
         for name, values in (("low", drawn.propensity_low), ("high", drawn.propensity_high)):
             propensities = propensities.append_column(name, pa.array(values))
     write_parquet(target / "propensities.parquet", propensities)
-    write_parquet(target / "relevance.parquet", fit.relevance_)
+    write_parts(target / "relevance.parquet", fit.relevance_parts())
     write_text(target / "fit.json", json.dumps({**fields, "provenance": provenance}, indent=1) + "\n")

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from elute.counts import Amounts
+from elute.counts import Amounts, Cells
 from elute.estimate import boundary
 from elute.estimate.interior import BARRIER, Maximum
 from elute.estimate.likelihood import log_likelihood
-from elute.estimate.problem import Cells, Codes, Floats, by_item
+from elute.estimate.problem import Codes, Floats, by_item
 from elute.estimate.profile import fit_items
 from elute.estimate.smooth import Smooth
 from elute.kernels.jit import jit

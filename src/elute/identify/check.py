@@ -158,6 +158,6 @@ def check(
         isolated=listed,
         warnings=health.warnings(log, structure),
         plan=plan,
-        subsets=explore_subsets(log.counts(progress), progress) if explore else None,
-        curve=sample_curve(log.counts(progress), seed, progress) if curve else None,
+        subsets=explore_subsets(log, progress) if explore else None,
+        curve=sample_curve(log, seed, progress) if curve else None,
     )

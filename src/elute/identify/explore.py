@@ -1,7 +1,7 @@
 """Which bias column breaks identifiability: the check for every subset of the bias columns.
 
 The question behind Table 5 of the identifiability paper. The log is not read again: a factor of a subset
-is a group of factors, so the same cells answer for every subset.
+is a group of factors, so the log's own forest answers for every subset.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.counts import Counts
 from elute.errors import EluteError
 from elute.identify.components import order
+from elute.kernels.forest import edges, merged
+from elute.kernels.unionfind import singletons
+from elute.log import ClickLog
 from elute.progress import Progress, silent
-from elute.rankable import rankable
-from elute.structure import connect
 
 MAX_COLUMNS = 12
 
@@ -38,27 +38,29 @@ class Subset(NamedTuple):
         return self.components == 1
 
 
-def explore(counts: Counts, progress: Progress = silent) -> list[Subset]:
+def explore(log: ClickLog, progress: Progress = silent) -> list[Subset]:
     """Every non-empty subset, smallest first, in the order of the columns."""
-    columns = counts.factors.column_names
+    columns = log.survey.factors.column_names
     if len(columns) > MAX_COLUMNS:
         raise EluteError(f"--explore takes at most {MAX_COLUMNS} bias columns, not {len(columns)}: name fewer")
     subsets = [chosen for size in range(1, len(columns) + 1) for chosen in combinations(columns, size)]
+    links = edges(log.structure(progress).root)
     verdicts = []
     for done, chosen in enumerate(subsets):
         progress("trying subsets of the bias columns", done, len(subsets))
-        verdicts.append(_verdict(counts, chosen))
+        verdicts.append(_verdict(log, links, chosen, progress))
     return verdicts
 
 
-def _verdict(counts: Counts, chosen: Sequence[str]) -> Subset:
-    group = grouped(counts.factors, chosen)
-    found = order(connect(counts, group), np.zeros(int(group.max()) + 1, np.int64))
+def _verdict(log: ClickLog, links: NDArray[np.int32], chosen: Sequence[str], progress: Progress) -> Subset:
+    """Factors that become one keep their links; a forest of them says as much as all cells would."""
+    group = grouped(log.survey.factors, chosen)
+    factors = int(group.max()) + 1
+    found = order(merged(singletons(factors), group[links]), np.zeros(factors, np.int64))
     share = None
-    if counts.membership is not None:
-        of_item = found.of_factor[group[counts.factor[counts.offsets[:-1]]]]
-        share = rankable(counts.membership, of_item, len(found)).share
-    return Subset(tuple(chosen), int(group.max()) + 1, len(found), share)
+    if log.roles.query is not None:
+        share = log.rankable(found.of_factor[group], len(found), progress).share
+    return Subset(tuple(chosen), factors, len(found), share)
 
 
 def grouped(factors: pa.Table, columns: Sequence[str]) -> NDArray[np.int32]:

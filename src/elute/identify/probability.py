@@ -13,20 +13,25 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.counts import Amounts, Counts
+from elute.counts import Amounts, Cells
+from elute.kernels.forest import edges, merged
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import link
+from elute.kernels.unionfind import link, roots
+from elute.log import ClickLog
 from elute.progress import Progress, silent
+from elute.shares import Share
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 SAMPLES = 20
 
 _TABLED = 1024
+_ODD = np.uint64(0xD1B54A32D192ED03)
 
 
 class Point(NamedTuple):
@@ -56,24 +61,61 @@ def estimate(impressions: float, items: int, factors: int) -> float:
     return max(0.0, -math.expm1(log_disconnected))
 
 
-def curve(counts: Counts, seed: int = 0, progress: Progress = silent) -> list[Point]:
-    """One point for each share of the log; the same seed gives the same samples."""
-    total = int(counts.item_impressions.sum())
+def curve(log: ClickLog, seed: int = 0, progress: Progress = silent) -> list[Point]:
+    """One point for each share of the log. The same seed gives the same samples of the same cells in the same order;
+    an engine that orders them otherwise draws others."""
     jobs = [(share, sample) for share in SHARES for sample in range(SAMPLES if share < 1 else 1)]
-    seeds = np.random.SeedSequence(seed).generate_state(len(jobs), np.uint64)
+    seeds = np.random.SeedSequence(seed).generate_state(len(jobs), np.uint64).astype(np.uint64)
+    sampling = Sampling(np.array([share for share, _ in jobs]), seeds, len(log.survey.keys))
+    shares = log.shares(progress)
+    progress("sampling the log", 0, 0)
+    if shares is None:
+        counts = log.counts(progress)
+        drawn = sampling(Share(0, Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)))
+    else:
+        drawn = shares.merged(sampling, Sampled.and_)
+    found = np.array(drawn.outcomes())
+    total, items = int(log.survey.impressions.sum()), log.structure(progress).items
+    return [_point(share, found[sampling.shares == share], total, items, sampling.n_factors) for share in SHARES]
 
-    def run(job: int) -> tuple[int, int]:
-        return _sample(counts.offsets, counts.factor, counts.impressions, jobs[job][0], seeds[job], counts.n_factors)
 
-    outcomes: dict[float, list[tuple[int, int]]] = {share: [] for share in SHARES}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done, outcome in enumerate(pool.map(run, range(len(jobs)))):
-            progress("sampling the log", done, len(jobs))
-            outcomes[jobs[done][0]].append(outcome)
-    return [_point(share, np.array(drawn), total, counts) for share, drawn in outcomes.items()]
+class Sampled(NamedTuple):
+    """Samples of some items, one a row: the forest of their factors, and which factors they have."""
+
+    root: NDArray[np.int32]
+    present: NDArray[np.bool_]
+
+    def and_(self, other: Sampled) -> Sampled:
+        """The same samples of more items."""
+        both = [merged(mine, edges(theirs)) for mine, theirs in zip(self.root, other.root, strict=True)]
+        return Sampled(np.stack(both), self.present | other.present)
+
+    def outcomes(self) -> list[tuple[int, int]]:
+        """Components and factors of every sample. An empty one has none."""
+        own = self.root == np.arange(self.root.shape[1])
+        return list(zip((own & self.present).sum(axis=1).tolist(), self.present.sum(axis=1).tolist(), strict=True))
 
 
-def _point(share: float, drawn: NDArray[np.int64], total: int, counts: Counts) -> Point:
+@dataclass(frozen=True)
+class Sampling:
+    """A share of the cells to samples of it: `shares` of the impressions, drawn with `seeds`."""
+
+    shares: NDArray[np.float64]
+    seeds: NDArray[np.uint64]
+    n_factors: int
+
+    def __call__(self, share: Share) -> Sampled:
+        seeds = self.seeds + np.full(1, share.number, np.uint64) * _ODD
+
+        def run(job: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+            return _sample(*share.cells[:3], self.shares[job], seeds[job], self.n_factors)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            roots, present = zip(*pool.map(run, range(len(seeds))), strict=True)
+        return Sampled(np.stack(roots), np.stack(present))
+
+
+def _point(share: float, drawn: NDArray[np.int64], total: int, items: int, factors: int) -> Point:
     return Point(
         share=share,
         impressions=share * total,
@@ -81,7 +123,7 @@ def _point(share: float, drawn: NDArray[np.int64], total: int, counts: Counts) -
         components=float(drawn[:, 0].mean()),
         factors=float(drawn[:, 1].mean()),
         samples=len(drawn),
-        estimate=estimate(share * total, counts.n_items, counts.n_factors),
+        estimate=estimate(share * total, items, factors),
     )
 
 
@@ -103,8 +145,8 @@ def _sample(
     share: float,
     seed: np.uint64,
     n_factors: int,
-) -> tuple[int, int]:
-    """Draw a sample; returns its components and how many factors it has. An empty sample has none."""
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Draw a sample: the smallest factor of each one's component, and which factors it has."""
     parent = np.arange(n_factors, dtype=np.int32)
     present = np.zeros(n_factors, dtype=np.bool_)
     lost = (1.0 - share) ** np.arange(_TABLED)  # powers are dear, and most cells have few impressions
@@ -118,7 +160,4 @@ def _sample(
                     first = factor[cell]
                 elif parent[first] != parent[factor[cell]]:
                     link(parent, first, factor[cell])
-    found = 0
-    for node in range(n_factors):
-        found += present[node] and parent[node] == node
-    return found, present.sum()
+    return roots(parent), present

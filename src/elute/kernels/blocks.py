@@ -41,6 +41,12 @@ def each(work: Callable[[slice, NDArray[np.int64]], T], offsets: NDArray[np.int6
     return list(_threads().map(lambda items: work(items, offsets[items.start : items.stop + 1]), parts))
 
 
+def chunks(work: Callable[[NDArray[np.int64]], T], items: NDArray[np.int64], size: int) -> list[T]:
+    """`work` on `size` of the items at a time, in order."""
+    parts = [items[begin : begin + size] for begin in range(0, max(len(items), 1), size)]
+    return [work(parts[0])] if len(parts) == 1 else list(_threads().map(work, parts))
+
+
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count(), "elute")

@@ -10,8 +10,8 @@ from elute.audit.assumptions.interaction import Score
 from elute.audit.assumptions.lines import fit_lines, weights
 from elute.audit.assumptions.null import Drawing, given_totals, null, scores, take, tilted
 from elute.audit.assumptions.pairwise import equal_propensities
+from elute.counts import Cells
 from elute.estimate.pbm import PBM
-from elute.estimate.problem import Cells
 from estimate.worlds import counts_of, draw
 from reference.plain_assumptions import (
     deviance as plain_deviance,

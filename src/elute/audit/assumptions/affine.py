@@ -16,8 +16,8 @@ from elute.audit.assumptions.finding import Finding, Panel, exceedance, holm, nu
 from elute.audit.assumptions.lines import Lines, fit_lines
 from elute.audit.assumptions.null import STANDARD, Drawing, take
 from elute.audit.assumptions.panels import SHOWN, two_factors
-from elute.counts import Counts
-from elute.estimate.problem import Cells, Floats
+from elute.counts import Cells, Counts
+from elute.estimate.problem import Floats
 from elute.factors import describe, rows
 from elute.kernels.unionfind import link_cells, roots, singletons
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from elute.audit.assumptions.finding import Finding, exceedance, number, untestable, verdict
 from elute.audit.assumptions.null import STANDARD, Drawing, Null, scores
+from elute.counts import Cells
 from elute.estimate.interior import BARRIER
-from elute.estimate.problem import Cells
 from elute.estimate.profile import fit_items
 
 NAME = "examination"

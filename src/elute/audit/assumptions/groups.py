@@ -24,9 +24,8 @@ from elute.audit.assumptions.finding import Finding, number, untestable, verdict
 from elute.audit.assumptions.interaction import LARGEST, interaction
 from elute.audit.assumptions.null import DENSE, STANDARD, Drawing, null, with_cells
 from elute.audit.assumptions.ratios import differences
-from elute.counts import Clustered, Counts
+from elute.counts import Cells, Clustered, Counts
 from elute.errors import EluteError
-from elute.estimate.problem import Cells
 from elute.factors import describe, rows
 
 NAME = "groups"

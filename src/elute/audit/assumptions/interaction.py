@@ -16,8 +16,9 @@ from scipy.linalg import eigh
 
 from elute.audit.assumptions.finding import exceedance
 from elute.audit.assumptions.null import Drawing, Null, scores
+from elute.counts import Cells
 from elute.estimate.interior import BARRIER
-from elute.estimate.problem import Cells, Codes, Floats
+from elute.estimate.problem import Codes, Floats
 from elute.estimate.profile import fit_items
 from elute.kernels.jit import jit
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from elute.estimate.problem import Cells, Codes, Floats
+from elute.counts import Cells
+from elute.estimate.problem import Codes, Floats
 from elute.kernels.jit import jit
 
 _ANGLES = 16

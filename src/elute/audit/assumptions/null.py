@@ -24,12 +24,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.linalg import pinvh
 
-from elute.counts import Amounts, Counts
+from elute.counts import Amounts, Cells, Counts
 from elute.estimate.interior import BARRIER
 from elute.estimate.laplacian import diagonal, grounded, solve
 from elute.estimate.pbm import PBM
 from elute.estimate.precision import information
-from elute.estimate.problem import Cells, Codes, Floats
+from elute.estimate.problem import Codes, Floats
 from elute.estimate.profile import fit_items
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import link_cells, roots, singletons

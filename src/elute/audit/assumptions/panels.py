@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from elute.audit.assumptions.finding import Panel
-from elute.estimate.problem import Cells, Floats
+from elute.counts import Cells
+from elute.estimate.problem import Floats
 
 SHOWN = 3
 """Panels of a finding: the worst."""

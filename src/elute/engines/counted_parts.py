@@ -1,0 +1,102 @@
+"""A folder of counts under a memory limit: one of its parts at a time, each with all cells of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.counts import Cells, Membership, sums_by_item
+from elute.engines import scratch, sql
+from elute.engines.counted import CELLS, QUERY, CountsEngine
+from elute.engines.counting import Counted, Linking, Totals, joined_roots, summary
+from elute.engines.local_shares import LocalShares
+from elute.engines.outofcore import enough
+from elute.engines.query_table import QueryTable
+from elute.errors import EluteError
+from elute.progress import Progress
+from elute.rankable import Rankable
+from elute.roles import Roles
+from elute.shares import Share
+from elute.structure import Structure
+from elute.survey import Survey
+
+
+class CountsInParts(CountsEngine):
+    """As `CountsEngine`, without all cells in memory, but for what cannot go from share to share (`count`)."""
+
+    def __init__(self, folder: str | Path, memory: int, spill: str | Path | None = None) -> None:
+        super().__init__(folder)
+        place, self._remove = scratch.folder(spill)
+        self._connection = duckdb.connect()
+        self._connection.execute(f"SET temp_directory = {sql.text(str(place))}")
+        self._connection.execute(f"SET memory_limit = '{enough(memory) // 3 // 2**20}MiB'")
+        self._queries: QueryTable | None = None
+
+    def close(self) -> None:
+        self._connection.close()
+        self._remove()
+
+    def shares(self, roles: Roles, survey: Survey, progress: Progress) -> LocalShares:
+        """The parts that the counts were written in."""
+        return LocalShares(survey.factors, self._shares, partial(self._read, "items", list(roles.item)))
+
+    def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
+        return self.shares(roles, survey, progress).merged(Linking(len(survey.keys)), joined_roots)
+
+    def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
+        """Forests of all parts in one, and sums of their totals."""
+        totals, queries, first = Totals(len(survey.keys)), QueryTable(self._connection, _guarded), 0
+        for share in self._shares():
+            progress("reading the counts", share.number, self._groups)
+            members = self._members(roles, share, first)
+            found = summary(Counted(*share.cells, members), len(survey.keys))
+            totals.include(found)
+            if found.queries is not None:
+                queries.add(found.queries.query.astype(np.uint64), found.queries)
+            first += len(share.cells.offsets) - 1
+        self._queries = queries
+        _, busiest = queries.size()
+        return totals.structure(self._about["queries"], busiest, self.exact)
+
+    def rankable(
+        self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
+    ) -> Rankable:
+        """From the queries' rows that `structure` kept."""
+        if self._queries is None:
+            self.structure(roles, survey, progress)
+        return cast(QueryTable, self._queries).rankable(component)
+
+    def _shares(self) -> Iterator[Share]:
+        for group in range(self._groups):
+            sizes = self._read("items", [CELLS], group)[CELLS].to_numpy()
+            cells = self._read("cells", None, group)
+            arrays = (cells[name].to_numpy() for name in ("factor", "impressions", "clicks"))
+            yield Share(group, Cells(np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), *arrays))
+
+    def _members(self, roles: Roles, share: Share, first: int) -> Membership | None:
+        """Of a share whose items come after `first` others."""
+        if roles.query is None:
+            return None
+        queries = int(self._about["queries"])
+        if not roles.items_within_queries:
+            pairs = self._read("pairs", None, share.number)
+            query, item, shown = (pairs[name].to_numpy() for name in ("query", "item", "impressions"))
+            return Membership(queries, query, item - np.int32(first), shown)
+        query = self._read("items", [QUERY], share.number)[QUERY].to_numpy()
+        shown = sums_by_item(share.cells.offsets, share.cells.impressions)
+        return Membership(queries, query, np.arange(len(query), dtype=np.int32), shown)
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        raise EluteError(f"cannot put the queries of the counts together: {error}") from error

@@ -1,0 +1,126 @@
+"""A fit that goes from share to share finds what the fit in memory finds, however items are shared out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memory_shares import MemoryShares
+from worlds import Merge, counts_of, draw
+
+from elute.errors import EluteError
+from elute.estimate import by_share
+from elute.estimate.pbm import PBM
+
+
+def shared(counts, seed=0, shares=3):
+    return MemoryShares(counts, np.random.default_rng(seed).integers(0, shares, counts.n_items))
+
+
+def compare(one, other, log_o=1e-4, relevance=1e-4):
+    """Propensities within so many standard errors (or so much, where those are tiny), everything else as close."""
+    np.testing.assert_array_equal(one.component_, other.component_)
+    np.testing.assert_array_equal(np.isnan(one.propensity_), np.isnan(other.propensity_))
+    np.testing.assert_array_equal(one.propensity_ == 0, other.propensity_ == 0)
+    known = one.propensity_ > 0
+    apart = np.abs(np.log(one.propensity_[known] / other.propensity_[known]))
+    assert (apart <= log_o * np.maximum(np.nan_to_num(one.propensity_log_se_[known]), 0.1)).all()
+    top = one.component_[one.propensity_ > 1 - 1e-4]
+    errors = len(top) == len(set(top.tolist()))  # else rounding decides which factor they are measured from
+    if errors:
+        np.testing.assert_allclose(one.propensity_log_se_, other.propensity_log_se_, rtol=1e-3, atol=1e-6)
+    tables = [fit.relevance_.sort_by("doc_id") for fit in (one, other)]
+    assert tables[0].schema == tables[1].schema
+    for column in ("doc_id", "component", "impressions", "clicks"):
+        assert tables[0][column].equals(tables[1][column])
+    for column in ("relevance", "log_se")[: 1 + errors]:
+        mine, theirs = (table[column].to_numpy() for table in tables)
+        np.testing.assert_allclose(mine, theirs, rtol=relevance, atol=relevance)
+    assert one.converged_ == other.converged_
+    assert one.log_likelihood_ == pytest.approx(other.log_likelihood_, rel=1e-6, abs=1e-4)
+
+
+@pytest.mark.parametrize("mean", [0, 0.5, 3, 40])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_same_maximum_as_in_memory(seed, mean):
+    """Sparse ones too: cells clicked every time, factors that have no finite propensity, items without clicks."""
+    table, _, _ = draw(seed, 60, 8, 0.25, mean, (0.6, 1.0) if seed % 2 else (0.05, 0.9))
+    counts = counts_of(table)
+    compare(PBM().fit(counts), PBM().fit(shared(counts, seed)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_posterior_as_in_memory(seed):
+    """The prior is found by a simplex that stops early: its two numbers agree to a percent or so."""
+    counts = counts_of(draw(seed, 300, 6, 0.4, 2)[0])
+    one, other = (PBM(relevance_prior="auto").fit(source) for source in (counts, shared(counts, seed)))
+    assert one.prior_["relevance"] is not None
+    for name, value in one.prior_["relevance"].items():
+        assert other.prior_["relevance"][name] == pytest.approx(value, rel=0.05)
+    compare(one, other, relevance=0.01)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 7), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_how_items_are_shared_out_does_not_matter(seed, shares, beta):
+    counts = counts_of(draw(seed, 25, 5, 0.4, 4)[0])
+    prior = "beta" if beta else None
+    one = PBM(relevance_prior=prior).fit(MemoryShares(counts, np.zeros(counts.n_items, int)))
+    other = PBM(relevance_prior=prior).fit(shared(counts, seed, shares))
+    compare(one, other, relevance=0.02 if beta else 1e-5)
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_any_small_log(data):
+    """Among them logs that fall apart, and logs whose maximum lies at the boundary."""
+    items, factors = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
+    cells = [(x, t) for x in range(items) for t in range(factors)]
+    clicks = data.draw(st.lists(st.sampled_from([-1, -1, 0, 1, 2, 3]), min_size=len(cells), max_size=len(cells)))
+    table = [(*cell, 3, c) for cell, c in zip(cells, clicks, strict=True) if c >= 0]
+    table += [(x, x % factors, 3, 1) for x in range(items) if all(row[0] != x for row in table)]
+    counts = counts_of(table, factors)
+    one, other = PBM().fit(counts), PBM().fit(shared(counts))
+    assert one.reason_ == other.reason_
+    if any(n == c for *_, n, c in table):  # then many propensities may be as likely as each other
+        np.testing.assert_array_equal(np.isnan(one.propensity_), np.isnan(other.propensity_))
+        assert one.log_likelihood_ == pytest.approx(other.log_likelihood_, abs=1e-4)
+    else:
+        compare(one, other)
+
+
+def test_merged_factors_and_a_start():
+    counts, plan = counts_of(draw(1, 50, 6, 0.4, 5)[0]), Merge((1, 2), (4, 5))
+    start = np.linspace(1, 0.2, 6)
+    compare(PBM(start=start).fit(counts, plan), PBM(start=start).fit(shared(counts), plan))
+
+
+def test_a_matrix_too_large_to_keep(monkeypatch):
+    """Newton's steps come from products then, and standard errors from draws: theirs are within a quarter."""
+    counts = counts_of(draw(2, 80, 7, 0.4, 20)[0])
+    exact = PBM().fit(counts)
+    monkeypatch.setattr(by_share, "DENSE", 3)
+    found = PBM().fit(shared(counts))
+    assert found.converged_
+    np.testing.assert_allclose(np.log(found.propensity_ / exact.propensity_), 0, atol=1e-4)
+    rest = exact.propensity_log_se_ > 0
+    assert (found.propensity_log_se_[~rest] == 0).all()
+    np.testing.assert_allclose(found.propensity_log_se_[rest], exact.propensity_log_se_[rest], rtol=0.25)
+    tables = [fit.relevance_.sort_by("doc_id") for fit in (exact, found)]
+    np.testing.assert_allclose(*(table["log_se"].to_numpy() for table in tables), rtol=0.25)
+
+
+def test_what_comes_back_does_not_grow_with_the_items():
+    """The largest answer to a round, by items; the sample for a prior is of a fixed size and left out here."""
+    sizes = []
+    for items in (200, 2_000):
+        shares = shared(counts_of(draw(3, items, 6, 0.4, 5)[0]))
+        PBM().fit(shares)
+        sizes.append(shares.largest)
+    assert sizes[0] == sizes[1]
+
+
+def test_a_smooth_prior_wants_all_cells():
+    with pytest.raises(EluteError, match="smooth prior"):
+        PBM(prior="smooth").fit(shared(counts_of(draw(0, 10, 3, 0.5, 5)[0])))
