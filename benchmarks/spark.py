@@ -2,6 +2,7 @@
 
     python -m benchmarks.spark              # BENCH_ROWS=10000000 by default, local[2]
     python -m benchmarks.spark --cluster    # two executors in processes of their own, one of them killed on the way
+    python -m benchmarks.spark --fit        # the fit in Spark against the fit here
     python -m benchmarks.spark --growth     # 1, 10 and 100 million rows, here and in Spark; draws docs/img/growth.svg
 
 Starting Spark and its Python workers is measured apart from the work. Goal: the whole check below 1.2 × the groupBy.
@@ -147,6 +148,33 @@ def fit_apart(path: Path) -> float:
     return float((apart / np.maximum(one.propensity_log_se_, 1e-3)).max())
 
 
+def fits(rows: int) -> None:
+    """Seconds of a fit with all that is written, in Spark and here."""
+    import elute
+
+    path = str(logs.click_log(rows))
+    started, _ = timed(lambda: start("local[2]"))
+    print(f"{rows:,} rows; session started in {started:.1f} s\n\n| fit | seconds | Newton steps |\n|---|---|---|")
+
+    def fit(path: str, **options: Any) -> int:
+        with elute.read_log(path, **options) as log:
+            model = elute.PBM(relevance_prior="auto").fit(log)
+            for part in model.relevance_parts():
+                part.validate()
+            return int(model.iterations_)
+
+    ways: dict[str, dict[str, Any]] = {
+        "embedded": {},
+        "embedded, --memory 2GB": {"memory": 2 << 30},
+        "Spark, cells handed over": {"engine": "spark"},
+        "Spark, cells stay there": {"engine": "spark", "memory": 1},
+    }
+    for name, options in ways.items():
+        fit(str(logs.click_log(10_000)), **options)
+        seconds, steps = timed(partial(fit, path, **options))
+        print(f"| {name} | {seconds:.1f} | {steps} |", flush=True)
+
+
 def growth(sizes: tuple[int, ...] = (1_000_000, 10_000_000, 100_000_000)) -> None:
     """Seconds of the whole check by size; the picture of the docs."""
     from elute.report import charts, render
@@ -169,11 +197,14 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--cluster", action="store_true")
     options.add_argument("--growth", action="store_true")
+    options.add_argument("--fit", action="store_true")
     chosen = options.parse_args()
     size = int(os.environ.get("BENCH_ROWS", "10000000"))
     if chosen.growth:
         growth()
     elif chosen.cluster:
         killed(size)
+    elif chosen.fit:
+        fits(size)
     else:
         compare(size, int(os.environ.get("BENCH_REPEATS", "2")))

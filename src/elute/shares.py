@@ -35,6 +35,10 @@ class Shares(Protocol):
     def factors(self) -> pa.Table:
         """The bias columns, one row a factor."""
 
+    @property
+    def dense(self) -> int:
+        """Up to how many factors an answer may hold a number for each two of them."""
+
     def merged(self, work: Work[T], merge: Callable[[T, T], T]) -> T:
         """`work` on every share; `merge` must be associative and commutative."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,24 @@ def test_a_swap_plan_is_no_merge_plan(demo_logs: Path, tmp_path: Path) -> None:
     outcome = call_elute("fit", demo_logs / "broken.parquet", "--plan", tmp_path / "swap.json")
     assert outcome.code == 1
     assert "is a swap plan" in outcome.err
+
+
+def test_weights_from_a_fit_that_was_not_finished(demo_logs: Path, known: Path, tmp_path: Path) -> None:
+    shutil.copytree(known, tmp_path / "known")
+    (tmp_path / "known" / "fit.json").unlink()
+    refused = call_elute(
+        "fit",
+        demo_logs / "sound.parquet",
+        "--model",
+        "ipw",
+        "--propensities",
+        tmp_path / "known",
+        "--out",
+        tmp_path / "f",
+    )
+    assert refused.code == 1
+    assert "not finished" in refused.err
+    assert not (tmp_path / "f").exists()
 
 
 def test_weights_from_a_fit(demo_logs: Path, known: Path, tmp_path: Path) -> None:

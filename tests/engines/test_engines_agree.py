@@ -133,7 +133,9 @@ def test_random_logs_alike(read: Reader, case: Case) -> None:
 @example(case=plain([(1, number, number) for number in ODD_INT64 + ODD_UINT64[:3]], "int64"))
 @example(case=plain([(n % 7, n, n % 30) for n in range(90)], clicks="counts"))
 @example(case=plain([(None, 1, 1)]))
-def test_random_logs_alike_in_spark(case: Case) -> None:
+def test_random_logs_alike_in_spark(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forests of the partitions are merged on the executors first."""
+    monkeypatch.setattr("elute.engines.spark.FORESTS", 1)
     assert_alike(in_spark, case.table, roles_of(case))
 
 
@@ -184,12 +186,19 @@ def handed_over_by_value(path: str, **roles: Any) -> elute.ClickLog:
     ],
 )
 def test_a_fit_does_not_depend_on_where_the_log_was_counted(
-    read: Reader, prior: Any, data: Path, tmp_path: Path, request: pytest.FixtureRequest
+    read: Reader,
+    prior: Any,
+    data: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Items come in another order, so that sums differ in their last digits. A fit from share to share stops at
     another point as close to the maximum: within 1e-4 standard errors."""
     if read not in (from_counts, from_counts_in_parts, in_passes):
         request.getfixturevalue("spark")
+    if read is kept_by_value:
+        monkeypatch.setattr("elute.engines.spark_shares.ANSWERS", 1)  # merged on the executors first
     path = str(tmp_path / "log.parquet")
     pq.write_table(pq.read_table(data / "yandex" / "test.parquet"), path)
     order = [("query_id", "ascending"), ("doc_id", "ascending")]

@@ -18,7 +18,7 @@ class MemoryShares:
 
     def __init__(self, counts: Counts, owner: np.ndarray) -> None:
         self.factors = counts.factors
-        self.largest = 0
+        self.largest, self.dense = 0, 5_000
         item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
         self._names, self._shares = [], []
         for number in np.unique(owner):

@@ -10,7 +10,6 @@ from memory_shares import MemoryShares
 from worlds import Merge, counts_of, draw
 
 from elute.errors import EluteError
-from elute.estimate import by_share
 from elute.estimate.pbm import PBM
 
 
@@ -96,12 +95,14 @@ def test_merged_factors_and_a_start():
     compare(PBM(start=start).fit(counts, plan), PBM(start=start).fit(shared(counts), plan))
 
 
-def test_a_matrix_too_large_to_keep(monkeypatch):
+def test_a_matrix_too_large_to_keep():
     """Newton's steps come from products then, and standard errors from draws: theirs are within a quarter."""
     counts = counts_of(draw(2, 80, 7, 0.4, 20)[0])
     exact = PBM().fit(counts)
-    monkeypatch.setattr(by_share, "DENSE", 3)
-    found = PBM().fit(shared(counts))
+    shares = shared(counts)
+    shares.dense = 3
+    found = PBM().fit(shares)
+    assert shares.largest < 8 * 7 * 200 + 1_000  # draws, by far the most
     assert found.converged_
     np.testing.assert_allclose(np.log(found.propensity_ / exact.propensity_), 0, atol=1e-4)
     rest = exact.propensity_log_se_ > 0

@@ -156,9 +156,14 @@ def known(path: str | None) -> Any:
     from pathlib import Path
 
     from elute.engines.sources import Source
+    from elute.errors import EluteError
 
-    folder = Path(path) / "propensities.parquet"
-    return Source(str(folder if folder.exists() else path)).table()
+    inside = Path(path) / "propensities.parquet"
+    if not inside.exists():
+        return Source(path).table()
+    if not (Path(path) / "fit.json").exists():
+        raise EluteError(f"{path} holds a fit that was not finished: it has no fit.json; fit again with --out {path}")
+    return Source(str(inside)).table()
 
 
 def _bootstrapped(

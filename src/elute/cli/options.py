@@ -78,7 +78,7 @@ _OPTIONS = (
         "--memory",
         metavar="SIZE",
         callback=_bytes,
-        help="Get along with this much, as in 2GB; takes several passes.  [default: what the cells need]",
+        help="Get along with this much, as in 2GB; the rest goes to --spill.  [default: what the cells need]",
     ),
     click.option("--spill", metavar="DIR", help="Folder for what does not fit into memory.  [default: the system's]"),
     click.option(

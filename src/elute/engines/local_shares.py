@@ -12,6 +12,9 @@ from elute.shares import Columns, Share, Work
 
 T = TypeVar("T")
 
+DENSE = 5_000
+"""200 MB for a matrix."""
+
 
 class LocalShares:
     """One share at a time is worked on. `names`: the item columns of a share, by its number and in its order."""
@@ -20,6 +23,10 @@ class LocalShares:
         self, factors: pa.Table, shares: Callable[[], Iterator[Share]], names: Callable[[int], pa.Table]
     ) -> None:
         self.factors, self._shares, self._names = factors, shares, names
+
+    @property
+    def dense(self) -> int:
+        return DENSE
 
     def merged(self, work: Work[T], merge: Callable[[T, T], T]) -> T:
         return reduce(merge, map(work, self._shares()))

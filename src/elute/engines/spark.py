@@ -163,7 +163,7 @@ class SparkEngine:
         rows = self._summaries(roles, survey)
         small = rows.where(f.col("kind") != worker.QUERY).drop("impressions", "query")
         if self._partitions(survey) > FORESTS:
-            small = self._log.mapped(small.coalesce(FORESTS), worker.combine(len(survey.keys)), worker.COMBINED)
+            small = self._log.mapped(small.repartition(FORESTS), worker.combine(len(survey.keys)), worker.COMBINED)
         totals = worker.combined(len(survey.keys), self._log.arrow(small).to_batches())
         queries, busiest = (None, 0)
         if roles.query is not None:
@@ -292,7 +292,7 @@ class SparkEngine:
 
     def _partitions(self, survey: Survey) -> int:
         """As many for each core, so that none is idle at the end."""
-        cores = self._log.frame.sparkSession.sparkContext.defaultParallelism
+        cores = self._log.cores
         return cores * max(1, -(-survey.usable // (ROWS_A_PARTITION * cores)))
 
     def _by_item(self, roles: Roles, partitions: int) -> DataFrame:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+TASKS_A_CORE = 2
+
+
 class SparkCells:
     """Blocks on the executors' disks; a lost part is counted again from the log."""
 
@@ -49,7 +52,7 @@ class SparkCells:
             self._survey.factors,
             self._log,
             self._kept,
-            self._job.partitions,
+            min(self._job.partitions, TASKS_A_CORE * self._log.cores),
             self.size[0],
             None if self._job.exact else self._names(),
             self._job.roles.item,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs
 
+from elute.engines import scratch
 from elute.engines.spark_frame import SparkFrame, unsigned_again
 from elute.engines.spark_source import failing
 from elute.errors import EluteError
@@ -34,14 +33,19 @@ class Exchange:
 
     def streamed(self, frame: DataFrame, name: str) -> Iterator[pa.Table]:
         """Written by the executors, read here bit by bit; at least one table, which may be empty."""
-        place = f"{self._folder()}/{name}"
-        with failing(f"cannot hand over the cells of {self._log.label}"):
+        place, what = f"{self._folder()}/{name}", f"cannot hand over the cells of {self._log.label}"
+        with failing(what):
             frame.write.mode("overwrite").parquet(place)
             files, path = pyarrow.fs.FileSystem.from_uri(place)
             written = ds.dataset(path, format="parquet", filesystem=files)
-            yield unsigned_again(written.schema.empty_table())
-            for batch in written.to_batches():
-                yield unsigned_again(pa.Table.from_batches([batch]))
+            batches = iter(written.to_batches())
+        yield unsigned_again(written.schema.empty_table())
+        while True:
+            with failing(what):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield unsigned_again(pa.Table.from_batches([batch]))
 
     def close(self) -> None:
         """Delete what was handed over."""
@@ -59,10 +63,7 @@ class Exchange:
         master = self._log.frame.sparkSession.sparkContext.master or ""
         if self._spill is None and not master.startswith("local"):
             raise EluteError("on a cluster cells are handed over in a folder that all machines see: give --spill DIR")
-        try:
-            folder = Path(tempfile.mkdtemp(prefix="elute-", dir=self._spill)).resolve()
-        except OSError as error:
-            raise EluteError(f"cannot write to '{self._spill}': {error.strerror}; name another folder") from error
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._place = folder.as_uri()
+        folder, remove = scratch.folder(self._spill)
+        weakref.finalize(self, remove)
+        self._place = folder.resolve().as_uri()
         return self._place

@@ -29,6 +29,11 @@ class SparkFrame:
         """Columns that hold nulls, once they have been counted."""
         self.types = {field.name: field.dataType.simpleString() for field in self.frame.schema.fields}
 
+    @property
+    def cores(self) -> int:
+        """What Spark takes for the number of cores it works on."""
+        return int(self.frame.sparkSession.sparkContext.defaultParallelism)
+
     def log(self, roles: Roles) -> DataFrame:
         """The columns that play a role, under short names that need no quoting."""
         return self.frame.select(*(self.column(column).alias(name) for column, name in self.short(roles).items()))

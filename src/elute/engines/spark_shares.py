@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
@@ -20,34 +21,43 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ANSWERS = 64
-"""More partitions than this are merged on the executors first, so that the driver never sees more."""
+"""More than this are merged on the executors first, so that the driver never sees more."""
+
+DENSE = 1_000
+MATRICES = 8 << 30
+"""Bytes that may be shuffled in a round."""
 
 _SPARK = {pa.int32(): "int", pa.int64(): "long", pa.float64(): "double"}
 
 
 class SparkShares:
-    """Blocks that Spark keeps. `names`: a frame with the items' columns under `elute_key`; None where blocks carry
-    them. `columns`: the items' own."""
+    """Blocks that Spark keeps, gone through in so many `tasks`. `names`: a frame with the items' columns under
+    `elute_key`; None where blocks carry them. `columns`: the items' own."""
 
     def __init__(
         self,
         factors: pa.Table,
         log: SparkFrame,
         kept: DataFrame,
-        partitions: int,
+        tasks: int,
         items: int,
         names: DataFrame | None,
         columns: tuple[str, ...],
         exchange: Exchange,
     ) -> None:
         self.factors, self._log, self._kept = factors, log, kept
-        self._partitions, self._items = partitions, items
+        self._tasks, self._items = tasks, items
         self._names, self._columns, self._exchange = names, columns, exchange
 
+    @property
+    def dense(self) -> int:
+        return min(DENSE, math.isqrt(MATRICES // 8 // self._tasks))
+
     def merged(self, work: Work[T], merge: Callable[[T, T], T]) -> T:
-        frame = self._log.mapped(self._kept, blocks.answer(work, merge), blocks.ANSWER)
-        if self._partitions > ANSWERS:
-            frame = self._log.mapped(frame.coalesce(ANSWERS), blocks.together(merge), blocks.ANSWER)
+        """A task goes through several partitions and gives one answer."""
+        frame = self._log.mapped(self._kept.coalesce(self._tasks), blocks.answer(work, merge), blocks.ANSWER)
+        if self._tasks > ANSWERS:
+            frame = self._log.mapped(frame.repartition(ANSWERS), blocks.together(merge), blocks.ANSWER)
         answers: Iterator[T] = blocks.answers(self._log.arrow(frame).to_batches())
         return reduce(merge, answers)
 

@@ -4,7 +4,7 @@ In log o, with every item at its best relevance, the likelihood is concave, and 
 items: one round over the shares gives value, gradient and matrix, and only those come back. Nothing is kept for an
 item between rounds; its relevance follows from the propensities. (In memory, `elute.estimate.interior` steps items and
 propensities at once, which needs fewer rounds.) Cells clicked every time put kinks into that likelihood: they have a
-little of an impression without a click, which is taken away by and by. Up to `DENSE` factors the matrix is kept;
+little of an impression without a click, which is taken away by and by. Up to `Shares.dense` factors the matrix is kept;
 beyond, conjugate gradients ask for its products, a round each.
 """
 
@@ -22,7 +22,7 @@ from elute.estimate import boundary
 from elute.estimate.beta_prior import fit_beta
 from elute.estimate.interior import BARRIER
 from elute.estimate.laplacian import Solve, conjugate_gradients
-from elute.estimate.precision import DENSE, DRAWS, inverse
+from elute.estimate.precision import DRAWS, inverse
 from elute.estimate.problem import Codes, Floats
 from elute.estimate.share_items import (
     DESCRIPTION,
@@ -82,7 +82,7 @@ class FitByShare:
     tied: Flags
     row: Codes
     covariance: Floats
-    """Of log o over factors with a `row`; or, with more than `DENSE` factors, draws of it."""
+    """Of log o over factors with a `row`; or, where no matrix is kept, draws of it."""
     drawn: bool
 
     @property
@@ -125,7 +125,7 @@ def fit(
     of_factor = boundary.strong(
         outline.clicked_root, outline.clicked > 0, np.stack((links // n, links % n), axis=1).astype(np.int32)
     )
-    beta, whole = wants_beta(outline), n <= DENSE
+    beta, whole = wants_beta(outline), n <= shares.dense
     search = _Search(shares, codes, of_factor, whole, max_iter, progress)
     first = np.zeros(n) if start is None else np.log(start)
     if beta or start is None:
