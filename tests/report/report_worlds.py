@@ -84,9 +84,37 @@ AUDIT: dict[str, Any] = {
     "judged_items": 400,
     "reference": {"perplexity_by_rank": 1.5, "policy_ndcg": 0.7},
     "assumptions": [
-        {"name": "linear", "verdict": "holds", "p_value": 0.4, "sentence": "Fine.", "next": "Go on.", "evidence": []},
-        {"name": "affine", "verdict": "rejected", "p_value": 1e-9, "sentence": "No.", "next": "Stop.", "evidence": []},
-        {"name": "groups", "verdict": "untestable", "p_value": None, "sentence": "?", "next": "More.", "evidence": []},
+        {
+            "name": "linear",
+            "verdict": "holds",
+            "p_value": 0.4,
+            "effect": 0.1,
+            "sentence": "Fine.",
+            "next": "Go on.",
+            "evidence": [],
+            "factors": [
+                {"factor": "position <2>", "against": "position 1", "standard_errors": 0.7, "p_value": 0.9},
+                {"factor": "position 3", "against": "position 1", "standard_errors": -3.1, "p_value": 0.01},
+            ],
+        },
+        {
+            "name": "affine",
+            "verdict": "rejected",
+            "p_value": 1e-9,
+            "effect": None,
+            "sentence": "No.",
+            "next": "Stop.",
+            "evidence": [{"factor": "position 3", "squares": 9.0, "expected": 3.0, "p_value": 1e-9}],
+        },
+        {
+            "name": "groups",
+            "verdict": "untestable",
+            "p_value": None,
+            "effect": None,
+            "sentence": "?",
+            "next": "More.",
+            "evidence": [],
+        },
     ],
 }
 

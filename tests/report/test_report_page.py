@@ -146,6 +146,16 @@ def test_every_chart_compiles(evil: str) -> None:
         assert compiled["marks"], key
 
 
+def test_the_evidence_behind_assumptions_is_drawn(evil: str) -> None:
+    """A row a factor, with its name as it came, in the colour of its own verdict."""
+    drawn = {one["spec"].get("title", key): json.dumps(one["spec"]) for key, one in charts_of(evil).items()}
+    (offsets,) = [spec for spec in drawn.values() if "offset in its standard errors" in spec]
+    assert "position <2>" in offsets
+    assert offsets.count('"verdict": "off"') == 1
+    assert offsets.count('"verdict": "as expected"') == 1
+    assert sum("times what chance leaves" in spec for spec in drawn.values()) == 1
+
+
 def test_sections_follow_what_is_given() -> None:
     with elute.read_log(toy_log(broken=False)) as log:
         check = elute.check(log)

@@ -22,6 +22,7 @@ from scipy.optimize import minimize
 
 from elute.counts import Amounts, Cells
 from elute.estimate.problem import Codes, Floats
+from elute.kernels.alike import alike
 from elute.kernels.blocks import chunks
 from elute.kernels.jit import jit
 
@@ -40,7 +41,7 @@ _NEGLIGIBLE = -22.0
 """Log of the density over its maximum at which to stop."""
 
 _MAX_STEPS = 100
-_CHUNK = 100_000
+_CHUNK = 20_000
 
 
 class Beta(NamedTuple):
@@ -85,12 +86,10 @@ def posterior(
     items: NDArray[np.integer],
 ) -> Posterior:
     """The posterior of some items' relevance, given propensities of at most 1."""
-    parts = chunks(
-        lambda some: _posterior(offsets, factor, impressions, clicks, o, a, b, some),
-        np.asarray(items, np.int64),
-        _CHUNK,
-    )
-    return Posterior(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    given = offsets, factor, impressions, clicks
+    some, code = alike(*given, np.asarray(items, np.int64))
+    parts = chunks(lambda chunk: _posterior(*given, o, a, b, chunk), some, _CHUNK)
+    return Posterior(*(np.concatenate(columns)[code] for columns in zip(*parts, strict=True)))
 
 
 @jit

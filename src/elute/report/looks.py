@@ -74,6 +74,11 @@ def frame(height: int, layers: list[Spec], **more: Any) -> Spec:
     }
 
 
+def wide(spec: Spec) -> Spec:
+    """A chart made for a picture, as wide as the page and in its colours."""
+    return {**spec, "width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, "config": CONFIG}
+
+
 def number(field: str, title: str | None, **more: Any) -> Spec:
     """A quantity; `more`: scale, axis."""
     return {"field": field, "type": "quantitative", "title": title, **more}

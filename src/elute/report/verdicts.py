@@ -7,12 +7,14 @@ another kind is refused with one line.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from elute.audit.assumptions.finding import Finding
 from elute.errors import EluteError
-from elute.report.looks import BAD, GOOD, INK, WARN, along_positions, apart, chart, frame, name, number, tooltip
+from elute.report.assumptions import evidence_charts
+from elute.report.looks import BAD, GOOD, INK, WARN, along_positions, apart, chart, frame, name, number, tooltip, wide
 from elute.report.parts import Block, Figure, Grid, Note, Section, Spec, Tone
 from elute.text import count, plain
 
@@ -184,7 +186,32 @@ def assumptions_section(fields: Fields) -> Section | None:
         caption="Holds: these clicks do not contradict it. Untestable: no clicks of this shape could.",
         marks=[_FOUND[one["verdict"]] for one in findings],
     )
-    return Section("assumptions", "Do the model's assumptions hold?", lead, [grid])
+    return Section("assumptions", "Do the model's assumptions hold?", lead, [grid, *_evidence(findings)])
+
+
+def _evidence(findings: Sequence[Fields]) -> list[Figure]:
+    """What the verdicts rest on, factor by factor or pair by pair."""
+    known = [
+        Finding(
+            one["name"],
+            one["verdict"],
+            one["p_value"],
+            one["effect"],
+            plain(one["sentence"], _WIDTH),
+            plain(one["next"], _WIDTH),
+            evidence=_shown(one.get("evidence", ())),
+            factors=_shown(one.get("factors", ())),
+        )
+        for one in findings
+    ]
+    return [
+        Figure(f"assumption{n}", drawn.title, wide(drawn.spec), drawn.caption, drawn.reading)
+        for n, drawn in enumerate(evidence_charts(known))
+    ]
+
+
+def _shown(rows: Sequence[Fields]) -> list[dict[str, Any]]:
+    return [{key: plain(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
 
 
 def _figure(value: float | None, digits: int) -> str:
