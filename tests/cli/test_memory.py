@@ -9,17 +9,14 @@ from pathlib import Path
 import pytest
 
 from conftest import call_elute
-from elute.cli.options import _bytes
+from elute.cli.options import amount
 
 
 def test_sizes_are_read_as_people_write_them() -> None:
-    assert [_bytes(None, None, size) for size in ("2GB", "512 mb", "1.5GiB", "300000000", "64k")] == [
-        2 << 30,
-        512 << 20,
-        3 << 29,
-        300_000_000,
-        64 << 10,
-    ]  # type: ignore[arg-type]
+    written = ["2GB", "512 mb", "1.5GiB", "300000000", "64k"]
+    sizes = [amount(size) for size in written]
+    assert sizes == [2 << 30, 512 << 20, 3 << 29, 300_000_000, 64 << 10]
+    assert [str(size) for size in sizes] == written  # as the next command is printed with it
 
 
 @pytest.mark.parametrize(("size", "code", "says"), [("plenty", 2, "no amount of memory"), ("10MB", 1, "too little")])

@@ -38,14 +38,29 @@ _DEFAULTS: dict[str, Any] = {
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-def _bytes(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
-    """2GB, 512M, 1.5GiB."""
-    if value is None:
-        return None
-    matched = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", value.strip().upper())
+class Bytes(int):
+    """An amount of memory that prints as it was written."""
+
+    written: str
+
+    def __str__(self) -> str:
+        return self.written
+
+
+def amount(written: str) -> Bytes | None:
+    """2GB, 512M, 1.5GiB; None for what is no amount of memory."""
+    matched = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", written.strip().upper())
     if not matched:
+        return None
+    found = Bytes(float(matched[1]) * _UNITS[matched[2]])
+    found.written = written
+    return found
+
+
+def _memory(_: click.Context, option: click.Parameter, value: str | None) -> Bytes | None:
+    if value is not None and amount(value) is None:
         raise click.BadParameter(f"'{value}' is no amount of memory; write 2GB or 512MB", param=option)
-    return int(float(matched[1]) * _UNITS[matched[2]])
+    return None if value is None else amount(value)
 
 
 _OPTIONS = (
@@ -77,7 +92,7 @@ _OPTIONS = (
     click.option(
         "--memory",
         metavar="SIZE",
-        callback=_bytes,
+        callback=_memory,
         help="Get along with this much, as in 2GB; the rest goes to --spill.  [default: what the cells need]",
     ),
     click.option("--spill", metavar="DIR", help="Folder for what does not fit into memory.  [default: the system's]"),

@@ -76,7 +76,8 @@ def frame(height: int, layers: list[Spec], **more: Any) -> Spec:
 
 def wide(spec: Spec) -> Spec:
     """A chart made for a picture, as wide as the page and in its colours."""
-    return {**spec, "width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, "config": CONFIG}
+    page: Spec = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, "config": CONFIG}
+    return {**spec, **page, "background": "transparent"}
 
 
 def number(field: str, title: str | None, **more: Any) -> Spec:
