@@ -142,7 +142,11 @@ def read_log(
         opened = SparkEngine(source, exact, spill, memory)
     elif counted.is_counts(source):
         held = counted.CountsEngine(source) if memory is None else CountsInParts(source, memory, spill)
-        return _counted(held, query, doc, item, bias, click, impressions, session)
+        try:
+            return _counted(held, query, doc, item, bias, click, impressions, session)
+        except BaseException:
+            held.close()
+            raise
     elif ultra.is_ultra(source):
         opened, clicks = DuckDBEngine(ultra.read(source), exact, label=str(source)), None
     elif memory is not None:

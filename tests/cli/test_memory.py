@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from conftest import call_elute
 from elute.cli.options import amount
+from elute.engines import outofcore
 
 
 def test_sizes_are_read_as_people_write_them() -> None:
@@ -28,16 +31,38 @@ def test_what_cannot_be_kept_to_is_refused(tmp_path: Path, size: str, code: int,
     assert says in refused.err
 
 
-def test_the_same_answer_and_an_empty_folder_afterwards(data: Path, tmp_path: Path) -> None:
+def test_the_same_answer_and_an_empty_folder_afterwards(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log, spill = data / "yandex" / "train.parquet", tmp_path / "spill"
     spill.mkdir()
-    limited = call_elute("check", log, "--memory", "300MB", "--spill", spill, "--json")
+    limited = call_elute("check", log, "--memory", "512MB", "--spill", spill, "--json")
     assert limited.out == call_elute("check", log, "--json").out
     fits = [tmp_path / "one", tmp_path / "two"]
-    assert call_elute("fit", log, "--memory", "300MB", "--spill", spill, "--out", fits[0]).code == 0
+    monkeypatch.setattr(outofcore, "BYTES_A_ROW", 4_000)  # several shares
+    assert call_elute("fit", log, "--memory", "512MB", "--spill", spill, "--out", fits[0]).code == 0
     assert call_elute("fit", log, "--out", fits[1]).code == 0
-    assert (fits[0] / "propensities.parquet").stat().st_size == (fits[1] / "propensities.parquet").stat().st_size
+    for name, by in (("propensities", ["position"]), ("relevance", ["query_id", "doc_id"])):
+        one, other = (
+            pq.read_table(fit / f"{name}.parquet").sort_by([(column, "ascending") for column in by]) for fit in fits
+        )
+        assert one.schema == other.schema
+        for column in one.column_names:
+            if column in ("propensity", "relevance", "log_se"):
+                np.testing.assert_allclose(one[column].to_numpy(), other[column].to_numpy(), rtol=1e-4)
+            else:
+                assert one[column].equals(other[column])
     assert list(spill.iterdir()) == []
+
+
+def test_counts_that_are_refused_leave_no_scratch_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, spill = tmp_path / "log.csv", tmp_path / "spill"
+    spill.mkdir()
+    log.write_text("query_id,doc_id,position,click\nq,d,1,0\n")
+    assert call_elute("count", log, "--out", tmp_path / "counts").code == 0
+    for wrong in (("--memory", "10MB"), ("--memory", "512MB", "--bias", "other")):
+        assert call_elute("check", tmp_path / "counts", "--spill", spill, *wrong).code == 1
+        assert list(spill.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_to(data: Path, tmp_path: Path) -> None:
@@ -50,7 +75,7 @@ def test_a_full_disk_leaves_no_half_written_result(data: Path, tmp_path: Path) -
     """Files may grow to 16 KiB only, which stands for a disk without room; a second run starts cleanly."""
     log, out, spill = data / "yandex" / "train.parquet", tmp_path / "fit", tmp_path / "spill"
     spill.mkdir()
-    command = [sys.executable, "-c", "from elute.cli import main; main()", "fit", log, "--memory", "300MB"]
+    command = [sys.executable, "-c", "from elute.cli import main; main()", "fit", log, "--memory", "512MB"]
     words = [*map(str, command), "--spill", str(spill), "--out", str(out)]
     full = ["sh", "-c", 'ulimit -f 32; exec "$@"', "sh", *words]
     failed = subprocess.run(full, capture_output=True, text=True, check=False)

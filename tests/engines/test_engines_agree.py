@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 import tempfile
 from collections.abc import Callable
@@ -65,7 +66,7 @@ SPARK = pytest.param(in_spark, marks=pytest.mark.xdist_group("spark"))
 @pytest.fixture
 def tiny_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass for every ten rows."""
-    monkeypatch.setattr(outofcore, "BYTES_A_ROW", outofcore.LEAST // 30)
+    monkeypatch.setattr(outofcore, "BYTES_A_ROW", (outofcore.LEAST - outofcore.BASE) // 30)
 
 
 @pytest.fixture
@@ -205,7 +206,11 @@ def test_a_fit_does_not_depend_on_where_the_log_was_counted(
     with whole(path) as first, read(path) as second:
         fits = [elute.PBM(relevance_prior=prior).fit(log) for log in (first, second)]
         one, other = (fit.relevance_.sort_by(order) for fit in fits)
-        assert (second.shares() is not None) == (read not in (from_counts, in_spark, handed_over_by_value))
+        shares = second.shares()
+        assert (shares is not None) == (read not in (from_counts, in_spark, handed_over_by_value))
+        if shares is not None:
+            numbers = shares.merged(lambda share: [share.number], operator.add)
+            assert len(numbers) == len(set(numbers)) > 1
     assert one.drop_columns(["relevance", "log_se"]).equals(other.drop_columns(["relevance", "log_se"]))
     for column in ("relevance", "log_se"):
         close = 1e-5 if prior is None else 1e-3  # the prior's two numbers are found to a percent
@@ -235,6 +240,30 @@ def test_subsets_and_samples_where_the_cells_are(read: Reader, data: Path, reque
         kept = 1 - (1 - point.share) ** shown
         error = np.sqrt((kept * (1 - kept)).sum() / point.samples)
         assert abs(point.factors - kept.sum()) < 5 * error + 1e-9
+
+
+@pytest.mark.usefixtures("tiny_passes")
+def test_ids_of_any_type_come_back_as_they_were(tmp_path: Path) -> None:
+    """Types that Parquet does not have, too."""
+    import duckdb
+
+    place = tmp_path / "log.db"
+    with duckdb.connect(str(place)) as connection:
+        connection.execute(
+            "CREATE TABLE log AS SELECT n % 5 AS query_id, (n::HUGEINT + 700000000000000000000) AS big, "
+            "('00000000-0000-0000-0000-' || lpad(n::VARCHAR, 12, '0'))::UUID AS id, "
+            "(CASE n % 2 WHEN 0 THEN 'a' ELSE 'b' END)::ENUM ('a', 'b') AS kind, "
+            "TIMESTAMPTZ '2020-01-01 00:00:00+00' + to_days(n::INTEGER) AS day, "
+            "t AS position, (n + t) % 3 = 0 AS click "
+            "FROM range(40) rows(n), range(2) factors(t)"
+        )
+    roles: dict[str, Any] = {"item": ["big", "id", "kind", "day"], "query": "query_id"}
+    source = f"duckdb://{place}#log"
+    with whole(source, **roles) as first, in_passes(source, **roles) as second:
+        one, other = (elute.PBM().fit(log).relevance_ for log in (first, second))
+        assert one.schema == other.schema
+        names = roles["item"]
+        assert one.select(names).sort_by("big").to_pylist() == other.select(names).sort_by("big").to_pylist()
 
 
 @pytest.mark.usefixtures("some_passes")

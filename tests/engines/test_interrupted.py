@@ -130,7 +130,7 @@ def test_count(log: Path, tmp_path: Path, point: str, by: signal.Signals) -> Non
 
 
 def test_check(log: Path, tmp_path: Path) -> None:
-    words = ("check", log, "--memory", "300MB", "--spill", tmp_path, "--json")
+    words = ("check", log, "--memory", "512MB", "--spill", tmp_path, "--json")
     done = interrupted("stage reading", signal.SIGKILL, *words)
     assert done.stdout == ""
     assert [path.name.partition("-")[0] for path in tmp_path.iterdir()] == ["elute"]
@@ -142,7 +142,7 @@ def test_fit(log: Path, tmp_path: Path) -> None:
     """While it is written over an older fit, which is not taken for the new one."""
     out, spill, whole = tmp_path / "fit", tmp_path / "spill", tmp_path / "whole"
     spill.mkdir()
-    words = ("fit", log, "--memory", "300MB", "--spill", spill, "--out")
+    words = ("fit", log, "--memory", "512MB", "--spill", spill, "--out")
     assert ask("fit", log, "--model", "naive", "--out", out).code == 0
     interrupted("written relevance.parquet", signal.SIGKILL, *words, out)
     assert not (out / "fit.json").exists()

@@ -89,6 +89,28 @@ def test_any_small_log(data):
         compare(one, other)
 
 
+@pytest.mark.parametrize(("clicks", "beta"), [((1, 1, 80, 80), False), ((1, 3, 4, 80), True), ((0, 4, 6, 9), False)])
+def test_the_prior_is_wanted_for_the_same_logs(clicks, beta):
+    """By the median of clicks an item, also where the two in the middle are far apart: 5 or more needs none."""
+    counts = counts_of([(x, t, 100, c // 2 + t * (c % 2)) for x, c in enumerate(clicks) for t in (0, 1)])
+    for source in (counts, shared(counts)):
+        assert (PBM(relevance_prior="auto").fit(source).prior_["relevance"] is not None) == beta
+
+
+def test_the_likelihood_does_not_depend_on_the_shares():
+    """With a prior, items without clicks have relevance: their cells count, whether or not some item of their share
+    was shown across parts."""
+    table = [(x, x % 2, 3, 1) for x in range(6)] + [
+        (6, 0, 2, 1),
+        (6, 1, 2, 0),
+        *((x, x % 2, 4, 0) for x in range(7, 20)),
+    ]
+    counts = counts_of(table)
+    found = [PBM(relevance_prior="beta").fit(shared(counts, 0, n)).log_likelihood_ for n in (1, 3, 9)]
+    found.append(PBM(relevance_prior="beta").fit(counts).log_likelihood_)
+    assert found == pytest.approx([found[0]] * 4, rel=1e-3)
+
+
 def test_merged_factors_and_a_start():
     counts, plan = counts_of(draw(1, 50, 6, 0.4, 5)[0]), Merge((1, 2), (4, 5))
     start = np.linspace(1, 0.2, 6)

@@ -16,7 +16,9 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -36,7 +38,7 @@ from elute.roles import Roles
 from elute.structure import of_counts
 from elute.survey import Survey
 
-FORMAT = 1
+FORMAT = 2
 MARK = "counts.json"
 _BEGUN = "counts.unfinished"
 """Tells a folder that an interrupted count has left, which may be written over, from what is somebody's own."""
@@ -127,7 +129,7 @@ def _pair_rows(parts: Iterable[Part]) -> Iterator[pa.Table]:
     for part in parts:
         if part.members is not None:
             query, item, shown = part.members
-            yield pa.table({"query": query, "item": item + np.int32(first), "impressions": shown})
+            yield pa.table({"query": query, "item": item.astype(np.int64) + first, "impressions": shown})
         first += len(part.cells.offsets) - 1
 
 
@@ -230,10 +232,10 @@ class CountsEngine:
                 found[factor].append(some.slice(0, each))
         return {factor: pa.concat_tables(some).sort_by(order).slice(0, each) for factor, some in found.items()}
 
-    @property
+    @cached_property
     def _groups(self) -> int:
         """Parts that the counts were written in."""
-        return int(pq.ParquetFile(self._folder / "cells.parquet").num_row_groups)
+        return int(self._file("cells").num_row_groups)
 
     def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
         raise EluteError(f"{self._folder} holds counts, not '{value}': give the log itself")
@@ -244,13 +246,23 @@ class CountsEngine:
             query = self._read("items", [QUERY])[QUERY].to_numpy()
             return Membership(queries, query, np.arange(counts.n_items, dtype=np.int32), counts.item_impressions)
         pairs = self._read("pairs")
-        return Membership(queries, *(pairs[name].to_numpy() for name in ("query", "item", "impressions")))
+        query, item, shown = (pairs[name].to_numpy() for name in ("query", "item", "impressions"))
+        return Membership(queries, query, item.astype(np.int32), shown)
 
     def _read(self, name: str, columns: list[str] | None = None, group: int | None = None) -> pa.Table:
         """A file, or one of its row groups."""
-        try:
-            file = pq.ParquetFile(self._folder / f"{name}.parquet")
+        file = self._file(name)
+        with self._reading(name):
             return file.read(columns) if group is None else file.read_row_group(group, columns)
+
+    def _file(self, name: str) -> pq.ParquetFile:
+        with self._reading(name):
+            return pq.ParquetFile(self._folder / f"{name}.parquet")
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        try:
+            yield
         except (OSError, pa.ArrowInvalid) as error:
             raise EluteError(f"cannot read {self._folder / name}.parquet; count the log again ({error})") from error
 

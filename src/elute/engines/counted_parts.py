@@ -17,7 +17,7 @@ from elute.engines import scratch, sql
 from elute.engines.counted import CELLS, QUERY, CountsEngine
 from elute.engines.counting import Counted, Linking, Totals, joined_roots, summary
 from elute.engines.local_shares import LocalShares
-from elute.engines.outofcore import enough
+from elute.engines.outofcore import share_of
 from elute.engines.query_table import QueryTable
 from elute.errors import EluteError
 from elute.progress import Progress
@@ -32,11 +32,12 @@ class CountsInParts(CountsEngine):
     """As `CountsEngine`, without all cells in memory, but for what cannot go from share to share (`count`)."""
 
     def __init__(self, folder: str | Path, memory: int, spill: str | Path | None = None) -> None:
+        self._bytes = share_of(memory)
         super().__init__(folder)
         place, self._remove = scratch.folder(spill)
         self._connection = duckdb.connect()
         self._connection.execute(f"SET temp_directory = {sql.text(str(place))}")
-        self._connection.execute(f"SET memory_limit = '{enough(memory) // 3 // 2**20}MiB'")
+        self._connection.execute(f"SET memory_limit = '{self._bytes // 2**20}MiB'")
         self._queries: QueryTable | None = None
 
     def close(self) -> None:
@@ -45,7 +46,8 @@ class CountsInParts(CountsEngine):
 
     def shares(self, roles: Roles, survey: Survey, progress: Progress) -> LocalShares:
         """The parts that the counts were written in."""
-        return LocalShares(survey.factors, self._shares, partial(self._read, "items", list(roles.item)))
+        names = partial(self._read, "items", list(roles.item))
+        return LocalShares(survey.factors, self._shares, names, self._bytes)
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         return self.shares(roles, survey, progress).merged(Linking(len(survey.keys)), joined_roots)
@@ -77,6 +79,8 @@ class CountsInParts(CountsEngine):
         for group in range(self._groups):
             sizes = self._read("items", [CELLS], group)[CELLS].to_numpy()
             cells = self._read("cells", None, group)
+            if cells.num_rows != sizes.sum():
+                raise EluteError(f"{self._folder} is not as 'elute count' wrote it: count the log again")
             arrays = (cells[name].to_numpy() for name in ("factor", "impressions", "clicks"))
             yield Share(group, Cells(np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), *arrays))
 
@@ -88,7 +92,7 @@ class CountsInParts(CountsEngine):
         if not roles.items_within_queries:
             pairs = self._read("pairs", None, share.number)
             query, item, shown = (pairs[name].to_numpy() for name in ("query", "item", "impressions"))
-            return Membership(queries, query, item - np.int32(first), shown)
+            return Membership(queries, query, (item - first).astype(np.int32), shown)
         query = self._read("items", [QUERY], share.number)[QUERY].to_numpy()
         shown = sums_by_item(share.cells.offsets, share.cells.impressions)
         return Membership(queries, query, np.arange(len(query), dtype=np.int32), shown)

@@ -238,10 +238,9 @@ class DuckDBEngine:
         survey: Survey,
         progress: Progress,
         structure_only: bool = False,
-        only: str | None = None,
     ) -> Iterator[Batch]:
-        """The usable rows as keys and counts; `only` those that meet a condition."""
-        conditions = [*self._usable(roles, survey.nulls), *([] if only is None else [only])]
+        """The usable rows as keys and counts."""
+        conditions = self._usable(roles, survey.nulls)
         columns = {"item": self._key("item", roles.item), "factor": self._key("factor", roles.bias)}
         if not structure_only:
             if roles.query is not None:

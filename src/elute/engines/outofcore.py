@@ -15,16 +15,16 @@ from typing import cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from elute.counts import Counts
 from elute.engines import sql
 from elute.engines.cell_files import CellFiles
 from elute.engines.counting import Batch, Counted, Counter, Linking, Totals, coded, joined_roots, summary
-from elute.engines.duckdb import DuckDBEngine
+from elute.engines.duckdb import BATCH_ROWS, DuckDBEngine
 from elute.engines.local_shares import LocalShares
-from elute.engines.parts import Members, Part
+from elute.engines.name_files import KEY, NameFiles
+from elute.engines.parts import Members, Part, cut
 from elute.engines.query_table import QueryTable
 from elute.engines.row_files import RowFiles
 from elute.errors import EluteError
@@ -36,33 +36,42 @@ from elute.structure import Structure
 from elute.survey import Survey
 
 BYTES_A_ROW = 96
-"""Of a pass, at worst: a cell a row, twice during a merge, its buffer, and an item's place in the table of keys."""
+"""Of a share, at worst: a cell a row, twice during a merge, its buffer, and an item's place in the table of keys. Its
+name comes to that, twice."""
 
-LEAST = 256 << 20
-"""Bytes below which no limit can be kept: the libraries alone take as much."""
+SAMPLED = 100_000
+"""Rows that say how long names are."""
+
+BASE, LEAST = 256 << 20, 512 << 20
+"""Bytes that the libraries take before anything is read, and below which no limit can be kept."""
+
+BUFFERED = 16 << 20
+"""Bytes of rows on their way."""
 
 
-def enough(memory: int) -> int:
-    """A limit that can be kept to."""
+def share_of(memory: int) -> int:
+    """A third of what a limit leaves; refuses one that cannot be kept to."""
     if memory < LEAST:
         raise EluteError(f"--memory {memory / 2**20:.0f}MB is too little; give at least {LEAST >> 20}MB")
-    return memory
+    return (memory - BASE) // 3
 
 
 class OutOfCoreEngine(DuckDBEngine):
     """A log in files or in a DuckDB table, read with less memory than its cells would take."""
 
     def __init__(self, source: object, exact: bool, memory: int, spill: str | Path | None = None) -> None:
-        self._bytes = enough(memory) // 3
-        """Bytes for the cells of a share; DuckDB has a third, and a third is left for the rest."""
+        self._bytes = share_of(memory)
+        """Bytes for the cells of a share; DuckDB has as many, and as many are left for the rest."""
         super().__init__(source, exact, spill=spill)
         self._allow(self._bytes)
         self._files: CellFiles | None = None
         self._queries: QueryTable | None = None
+        self._named: int | None = None
         self._execute("SET preserve_insertion_order = false")
+        self._execute(f"SET streaming_buffer_size = '{BUFFERED >> 20}MiB'")
 
     def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
-        """The forests of all passes in one, and the sums of their totals."""
+        """The forests of all shares in one, and the sums of their totals."""
         totals, queries = Totals(len(survey.keys)), QueryTable(self._source.connection, self._source.reading)
         for counter, share in self._shares(roles, survey, progress):
             found = summary(share, len(survey.keys))
@@ -88,9 +97,9 @@ class OutOfCoreEngine(DuckDBEngine):
         return self.shares(roles, survey, progress).merged(Linking(len(survey.keys)), joined_roots)
 
     def shares(self, roles: Roles, survey: Survey, progress: Progress) -> LocalShares:
-        """A share for every pass."""
+        """Counted when first asked for."""
         files = self._counted(roles, survey, progress)
-        return LocalShares(survey.factors, files.shares, self._names(roles, survey, files))
+        return LocalShares(survey.factors, files.shares, self._names(roles, survey, files), self._bytes)
 
     def parts(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[Part]:
         """What `elute count` writes, share by share."""
@@ -101,7 +110,7 @@ class OutOfCoreEngine(DuckDBEngine):
             members = None
             if roles.query is not None:
                 members = Members(queries.insert(key)[0], member, shown)
-            yield Part(partial(names, share.number), share.cells, members)
+            yield from cut(partial(names, share.number), share.cells, members)
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         """The cells of all shares at once, mapped into memory: for what cannot go from share to share."""
@@ -127,36 +136,35 @@ class OutOfCoreEngine(DuckDBEngine):
 
     def _names(self, roles: Roles, survey: Survey, files: CellFiles) -> Callable[[int], pa.Table]:
         """The item columns by share. They are read from the log, all at once, when first asked for."""
-        folder = self._source.scratch / "names"
+        names = NameFiles(self._source.scratch / "names", self._number_of_shares(roles, survey))
 
         def read(number: int) -> pa.Table:
-            if not folder.exists():
-                self._write_names(roles, survey, folder)
-            table = pq.read_table(folder / f"elute_share={number}", partitioning=None)
-            keys = files.keys(number)
+            if not names.written:
+                self._allow(2 * self._bytes)  # no share is being counted now
+                names.write(self._distinct_items(roles, survey))
+                self._allow(self._bytes)
+            table, keys = names.read(number), files.keys(number)
             if table.num_rows != len(keys):
-                raise EluteError("two items share a 64-bit hash; run again with exact item codes (--exact)")
+                raise EluteError(
+                    f"{self.label} has changed while it was read, or two items share a 64-bit hash; run again, "
+                    "with exact item codes (--exact)"
+                )
             order = np.empty(len(keys), np.int64)
-            order[np.argsort(keys)] = np.argsort(table["elute_key"].to_numpy())
+            order[np.argsort(keys)] = np.argsort(table[KEY].to_numpy())
             return table.select(list(roles.item)).take(pa.array(order))
 
         return read
 
-    def _write_names(self, roles: Roles, survey: Survey, folder: Path) -> None:
-        distinct = (
-            f"SELECT DISTINCT {self._key('item', roles.item)} AS elute_key, {sql.names(roles.item)} "
-            f"FROM {self._keyed} {sql.conjunction(self._usable(roles, survey.nulls))}"
-        )
-        self._allow(2 * self._bytes)  # no share is being counted now
-        self._execute(
-            f"COPY (SELECT *, elute_key % {self._number_of_shares(survey)} AS elute_share FROM ({distinct})) "
-            f"TO {sql.text(str(folder))} (FORMAT parquet, PARTITION_BY (elute_share))"
-        )
-        self._allow(self._bytes)
+    def _distinct_items(self, roles: Roles, survey: Survey) -> Iterator[pa.RecordBatch]:
+        with self._source.reading():
+            yield from self._source.connection.sql(
+                f"SELECT DISTINCT {self._key('item', roles.item)} AS {KEY}, {sql.names(roles.item)} "
+                f"FROM {self._keyed} {sql.conjunction(self._usable(roles, survey.nulls))}"
+            ).to_arrow_reader(max(2048, min(BATCH_ROWS, BUFFERED // self._name_bytes(roles))))
 
     def _shares(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[tuple[Counter, Counted]]:
         """The counter of every share and what it counted; rows of more than one share are put aside first."""
-        shares = self._number_of_shares(survey)
+        shares = self._number_of_shares(roles, survey)
         total = int(survey.impressions.sum())
         batches = self._batches(roles, survey, progress)
         if shares == 1:
@@ -173,9 +181,19 @@ class OutOfCoreEngine(DuckDBEngine):
         """To DuckDB."""
         self._execute(f"SET memory_limit = '{memory // 2**20}MiB'")
 
-    def _number_of_shares(self, survey: Survey) -> int:
+    def _number_of_shares(self, roles: Roles, survey: Survey) -> int:
         """Odd: an item's share is its key modulo that, and tables of keys go by a key's last bits."""
-        return max(1, -(-survey.usable * BYTES_A_ROW // self._bytes)) | 1
+        each = BYTES_A_ROW + 2 * self._name_bytes(roles)
+        return max(1, -(-survey.usable * each // self._bytes)) | 1
+
+    def _name_bytes(self, roles: Roles) -> int:
+        """Of an item's columns, on average, by a look at some rows."""
+        if self._named is None:
+            text = [sql.name(column) for column in roles.item if self._source.types[column] == "VARCHAR"]
+            sizes = " + ".join(f"coalesce(avg(strlen({column})), 0)" for column in text) or "0"
+            some = f"SELECT {sql.names(roles.item)} FROM {self._source.relation} LIMIT {SAMPLED}"
+            self._named = int(self._row(f"SELECT ({sizes})::BIGINT FROM ({some})")[0]) + 8 * len(roles.item)
+        return self._named
 
 
 def counted(counter: Counter, batches: Iterable[Batch]) -> tuple[Counter, Counted]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elute.counts import Cells, Counts
 
-CELLS_A_PART = 4_000_000
+CELLS_A_PART, ITEMS_A_PART = 4_000_000, 250_000
 
 
 class Members(NamedTuple):
@@ -34,24 +34,33 @@ class Part(NamedTuple):
 
 
 def of_counts(counts: Counts) -> Iterator[Part]:
-    """Counts in memory, in parts of about `CELLS_A_PART`."""
-    steps = np.arange(CELLS_A_PART, counts.n_cells, CELLS_A_PART)
-    bounds = np.unique(np.concatenate(([0], np.searchsorted(counts.offsets, steps), [counts.n_items])))
-    known = counts.membership
-    order = np.argsort(known.item, kind="stable") if known is not None else np.empty(0, np.int64)
+    """Counts in memory."""
+    cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
+    known, members = counts.membership, None
+    if known is not None:
+        order = np.argsort(known.item, kind="stable")
+        members = Members(known.query[order], known.item[order], known.impressions[order])
+    return cut(lambda: counts.items, cells, members)
+
+
+def cut(names: Callable[[], pa.Table], cells: Cells, members: Members | None) -> Iterator[Part]:
+    """In parts that are small, whoever reads them; `members` in the order of items."""
+    items, table = len(cells.offsets) - 1, cache(names)
+    by_cells = np.searchsorted(cells.offsets, np.arange(CELLS_A_PART, len(cells.factor), CELLS_A_PART))
+    bounds = np.unique(np.concatenate((np.arange(0, items, ITEMS_A_PART), by_cells, [items])))
     for begin, end in pairwise(bounds.tolist()):
-        cells = slice(*counts.offsets[[begin, end]].tolist())
-        members = None
-        if known is not None:
-            mine = order[slice(*np.searchsorted(known.item, [begin, end], sorter=order).tolist())]
-            members = Members(known.query[mine], known.item[mine] - np.int32(begin), known.impressions[mine])
-        yield Part(
-            partial(counts.items.slice, begin, end - begin),
-            Cells(
-                counts.offsets[begin : end + 1] - counts.offsets[begin],
-                counts.factor[cells],
-                counts.impressions[cells],
-                counts.clicks[cells],
-            ),
-            members,
+        inside, mine = slice(*cells.offsets[[begin, end]].tolist()), None
+        if members is not None:
+            rows = slice(*np.searchsorted(members.item, [begin, end]).tolist())
+            mine = Members(members.query[rows], members.item[rows] - np.int32(begin), members.impressions[rows])
+        own = Cells(
+            cells.offsets[begin : end + 1] - cells.offsets[begin],
+            cells.factor[inside],
+            cells.impressions[inside],
+            cells.clicks[inside],
         )
+        yield Part(partial(_rows, table, begin, end), own, mine)
+
+
+def _rows(table: Callable[[], pa.Table], begin: int, end: int) -> pa.Table:
+    return table().slice(begin, end - begin)

@@ -20,9 +20,7 @@ Guard = Callable[[], AbstractContextManager[None]]
 class QueryTable:
     """For every query, share and tree of its forest: items and impressions."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, guard: Callable[[], AbstractContextManager[None]]
-    ) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, guard: Guard) -> None:
         """`guard`: turns what DuckDB says into an error of elute's."""
         self._connection, self._guard = connection, guard
         self._run(

@@ -27,7 +27,9 @@ class RowFiles:
         """Put some rows aside."""
         columns = {name: values for name, values in batch._asdict().items() if values is not None}
         self._types = [(name, values.dtype) for name, values in columns.items()]
-        share = (batch.item % np.uint64(len(self._files))).astype(np.uint16)
+        share = (batch.item % np.uint64(len(self._files))).astype(
+            np.uint16 if len(self._files) <= 1 << 16 else np.uint32
+        )
         order = np.argsort(share, kind="stable")
         ends = np.cumsum(np.bincount(share, minlength=len(self._files)))
         ordered = [values[order] for values in columns.values()]

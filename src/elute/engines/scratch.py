@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -44,6 +45,7 @@ def _locked(made: Path) -> int:
     lock = os.open(before, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     with suppress(OSError):  # on disks that know no locks nothing is swept either
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        before.write_text(platform.node())
         before.rename(made / _LOCK)
     return lock
 
@@ -52,8 +54,8 @@ def _sweep(parent: Path) -> None:
     """Remove this user's folders whose process is gone."""
     for left in parent.glob(f"{_PREFIX}*/{_LOCK}"):
         with suppress(OSError):
-            if left.parent.lstat().st_uid != os.geteuid():
-                continue
+            if left.parent.lstat().st_uid != os.geteuid() or left.read_text() != platform.node():
+                continue  # locks may not reach another machine
             lock = os.open(left, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -54,17 +55,26 @@ def pack(job: Job) -> Callable[[Batches], Batches]:
             return
         steps = np.arange(0, counted.offsets[-1], CELLS_A_BLOCK)
         bounds = np.unique(np.append(np.searchsorted(counted.offsets, steps), len(counted.offsets) - 1))
-        for begin, end in zip(bounds.tolist(), bounds[1:].tolist(), strict=False):
-            yield _packed(found, counted, begin, end)
+        first = _partition() << 20
+        for place, (begin, end) in enumerate(pairwise(bounds.tolist())):
+            yield _packed(found, counted, begin, end, first + place)
 
     return work
 
 
-def _packed(found: Seen, counted: Counted, begin: int, end: int) -> pa.RecordBatch:
+def _partition() -> int:
+    """The partition that is being worked on."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def _packed(found: Seen, counted: Counted, begin: int, end: int, number: int) -> pa.RecordBatch:
     keys = found.counter.items.keys()[begin:end]
     cells = slice(*counted.offsets[[begin, end]].tolist())
     row: dict[str, Any] = {
-        "number": int(keys[0] >> np.uint64(1)),
+        "number": number,
         "items": end - begin,
         "cells": cells.stop - cells.start,
         "item": keys.tobytes(),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -51,14 +53,15 @@ class Exchange:
         """Delete what was handed over."""
         if self._place:
             files, path = pyarrow.fs.FileSystem.from_uri(self._place)
-            files.delete_dir(path)
+            with suppress(FileNotFoundError):  # nothing was handed over
+                files.delete_dir(path)
             self._place = ""
 
     def _folder(self) -> str:
         if self._place:
             return self._place
         if self._spill is not None and "://" in self._spill:
-            self._place = f"{self._spill.rstrip('/')}/elute-{id(self):x}"
+            self._place = f"{self._spill.rstrip('/')}/elute-{uuid4().hex}"
             return self._place
         master = self._log.frame.sparkSession.sparkContext.master or ""
         if self._spill is None and not master.startswith("local"):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ANSWERS = 64
+ANSWERS = 16
 """More than this are merged on the executors first, so that the driver never sees more."""
 
 DENSE = 1_000

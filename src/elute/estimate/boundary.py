@@ -172,15 +172,16 @@ def _copy_within(
     out_impressions: Amounts,
     out_clicks: Amounts,
 ) -> tuple[int, int]:
-    """Copy the cells whose item and factor share a part, leaving out items that have fewer than `least`."""
+    """Copy the cells whose item and factor share a part, leaving out items that have fewer than `least`. With none
+    to leave out, items without a click keep their cells."""
     n = 0
     items = 0
     for item in range(offsets.shape[0] - 1):
         begin = n
         part = of_item[item]
-        if part >= 0:
+        if part >= 0 or least == 0:
             for cell in range(offsets[item], offsets[item + 1]):
-                if of_factor[factor[cell]] == part:
+                if part < 0 or of_factor[factor[cell]] == part:
                     out_factor[n] = factor[cell]
                     out_impressions[n] = impressions[cell]
                     out_clicks[n] = clicks[cell]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from elute.estimate import boundary
 from elute.estimate.beta_prior import fit_beta
-from elute.estimate.interior import BARRIER
+from elute.estimate.interior import BARRIER, Maximum
 from elute.estimate.laplacian import Solve, conjugate_gradients
 from elute.estimate.precision import DRAWS, inverse
 from elute.estimate.problem import Codes, Floats
@@ -59,15 +58,8 @@ _ARMIJO = 1e-4
 _ROUNDING = 1e-12
 _LOOSE, _TIGHT = 1e-2, 1e-8
 _CG_STEPS = 5_000
-_SEED = 0
-
-
-class Maximum(NamedTuple):
-    """Log-propensities, Newton steps, and why they were not enough (or nothing)."""
-
-    log_o: Floats
-    iterations: int
-    reason: str
+_LARGEST = 2_000_000
+"""Numbers in an answer with draws."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +93,7 @@ class FitByShare:
 
 
 def median_clicks(items_by_clicks: NDArray[np.int64]) -> float:
-    """The median of clicks an item, where it is below `CLICKS` - 1."""
+    """The median of clicks an item; exact below (`CLICKS` - 1) / 2, and not below that where it is more."""
     upto = np.cumsum(items_by_clicks)
     middle = np.searchsorted(upto, [(upto[-1] - 1) // 2, upto[-1] // 2], side="right")
     return float(middle.mean())
@@ -128,13 +120,11 @@ def fit(
     beta, whole = wants_beta(outline), n <= shares.dense
     search = _Search(shares, codes, of_factor, whole, max_iter, progress)
     first = np.zeros(n) if start is None else np.log(start)
-    if beta or start is None:
-        found = search.maximise(first, None, tolerance if beta else _NEAR)
-    if not beta:
-        began = found.iterations if start is None else 0
-        from_ = found.log_o if start is None else first
-        found = search.maximise(from_, _FIRST_BARRIER if outline.bounds else BARRIER, tolerance)
-        found = found._replace(iterations=found.iterations + began)
+    if beta:
+        found = search.maximise(first, None, tolerance)
+    else:
+        first = search.maximise(first, None, _NEAR).log_o if start is None else first
+        found = search.maximise(first, _FIRST_BARRIER if outline.bounds else BARRIER, tolerance)
     o = np.where(of_factor == boundary.NOWHERE, 0.0, np.exp(found.log_o))
     apart = ~np.isin(of_factor, [boundary.NOWHERE, *boundary.main_parts(outline.clicked, component, of_factor)])
     reasons = [found.reason] if found.reason else []
@@ -161,14 +151,21 @@ def _precision(shares: Shares, fitted: Fitted, known: Known) -> tuple[Flags, Cod
     row = np.where(free, np.cumsum(free) - 1, -1).astype(np.int32)
     if len(known.matrix):
         return tied, row, inverse(np.ascontiguousarray(known.matrix[np.ix_(free, free)])), False
-    noise = shares.merged(Noise(fitted, DRAWS, _SEED), np.add)
+    at_once = max(1, min(DRAWS, _LARGEST // n))
+    groups = [_draws(shares, fitted, known, min(at_once, DRAWS - first), first) for first in range(0, DRAWS, at_once)]
+    drawn = np.concatenate(groups, axis=1)
+    return tied, row, drawn - drawn[reference], True
+
+
+def _draws(shares: Shares, fitted: Fitted, known: Known, draws: int, seed: int) -> Floats:
+    """Vectors whose covariance is that of log o, by column."""
+    noise = shares.merged(Noise(fitted, draws, seed), np.add)
 
     def product(v: Floats) -> Floats:
-        return np.asarray(shares.merged(Informing(fitted, v.reshape(n, DRAWS)), np.add)).ravel()
+        return np.asarray(shares.merged(Informing(fitted, v.reshape(noise.shape)), np.add)).ravel()
 
-    scale = np.repeat(known.diagonal, DRAWS)
-    drawn = conjugate_gradients(product, noise.ravel(), scale, 1e-6, _CG_STEPS).x.reshape(n, DRAWS)
-    return tied, row, drawn - drawn[reference], True
+    scale = np.repeat(known.diagonal, draws)
+    return conjugate_gradients(product, noise.ravel(), scale, 1e-6, _CG_STEPS).x.reshape(noise.shape)
 
 
 class _Search:

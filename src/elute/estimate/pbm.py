@@ -104,7 +104,7 @@ class PBM(Estimator):
     @property
     def by_share(self) -> bool:
         """Whether cells in shares will do; a smooth prior needs all of them at once."""
-        return self.prior is None
+        return self.prior is None and self._held is None
 
     def held(self) -> Self:
         """An unfitted model that starts from this fit and keeps its priors: to refit resampled clicks."""
@@ -140,6 +140,8 @@ class PBM(Estimator):
             progress=self.progress,
             names=lambda some: names(shares.factors, merged, some),
         )
+        for name in ("relevance_values_", "solution_"):
+            vars(self).pop(name, None)  # of an earlier fit, by item
         self._by_share, self._strengths, self._beta = found, None, found.fitted.beta
         self.propensity_ = found.fitted.propensity[merged]
         self.component_ = found.fitted.component[merged]
@@ -149,6 +151,13 @@ class PBM(Estimator):
         self.factors_ = shares.factors
         self._log_se = np.sqrt(found.log_variance)[merged], np.empty(0)
         return self
+
+    @property
+    def relevance_log_se_(self) -> Floats:
+        """Standard error of log relevance at this scale, by item; NaN where there is none."""
+        if self._by_share is not None:
+            raise EluteError("a fit by shares has no arrays by item: go through relevance_parts()")
+        return super().relevance_log_se_
 
     @property
     def relevance_(self) -> pa.Table:

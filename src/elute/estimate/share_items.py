@@ -92,15 +92,19 @@ class Fitted:
         """As reported."""
         return np.where(found.lost, np.nan, found.r * self._largest(found.cells))
 
-    def information(self, found: Items) -> tuple[Floats, Floats]:
-        """Of every cell, about propensities and about its item: as in `PBM`'s standard errors."""
-        cells, relevance = found.cells, self.relevance(found)
-        own = information(*cells[:3], relevance, self.propensity)
+    def own_information(self, found: Items) -> Floats:
+        """Of every cell, about its item: as in `PBM`'s standard errors."""
+        return np.asarray(information(*found.cells[:3], self.relevance(found), self.propensity))
+
+    def information(self, share: Share) -> tuple[Cells, Floats]:
+        """The cells, and what each says about propensities: as in `PBM`'s standard errors."""
         if self.beta is None:
-            return own, own
-        o = np.nan_to_num(self.propensity)
-        r = np.where(np.isnan(relevance), 0.0, conditional.items(*cells, o))
-        return r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor], own
+            found = self.items(share)
+            return found.cells, self.own_information(found)
+        cells, o = posed(share, self.codes), np.nan_to_num(self.propensity)
+        first = boundary.joined(cells, len(o)).first
+        r = np.where((first >= 0) & self.apart[first], 0.0, conditional.items(*cells, o))
+        return cells, r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor]
 
     def item_component(self, cells: Cells) -> Codes:
         return self.component[cells.factor[cells.offsets[:-1]]]
@@ -161,9 +165,8 @@ class Knowing:
     whole: bool
 
     def __call__(self, share: Share) -> Known:
-        found = self.fitted.items(share)
-        w, _ = self.fitted.information(found)
-        n, (offsets, factor) = len(self.fitted.o), found.cells[:2]
+        found, (cells, w) = self.fitted.items(share), self.fitted.information(share)
+        n, (offsets, factor) = len(self.fitted.o), cells[:2]
         parent = singletons(n)
         link_informed(offsets, factor, w, parent)
         value = log_likelihood(*found.within, found.r, self.fitted.o)
@@ -181,10 +184,9 @@ class Noise:
     seed: int
 
     def __call__(self, share: Share) -> Floats:
-        found = self.fitted.items(share)
-        w, _ = self.fitted.information(found)
+        cells, w = self.fitted.information(share)
         rng, n = np.random.default_rng([self.seed, share.number]), len(self.fitted.o)
-        columns = [project(*found.cells[:2], w, rng.standard_normal(len(w)), n) for _ in range(self.draws)]
+        columns = [project(*cells[:2], w, rng.standard_normal(len(w)), n) for _ in range(self.draws)]
         return np.stack(columns, axis=1)
 
 
@@ -196,9 +198,8 @@ class Informing:
     v: Floats
 
     def __call__(self, share: Share) -> Floats:
-        found = self.fitted.items(share)
-        w, _ = self.fitted.information(found)
-        return np.stack([multiply(*found.cells[:2], w, np.ascontiguousarray(v)) for v in self.v.T], axis=1)
+        cells, w = self.fitted.information(share)
+        return np.stack([multiply(*cells[:2], w, np.ascontiguousarray(v)) for v in self.v.T], axis=1)
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ class Describing:
     def __call__(self, share: Share) -> Columns:
         found = self.fitted.items(share)
         cells, relevance = found.cells, self.fitted.relevance(found)
-        _, own = self.fitted.information(found)
+        own = self.fitted.own_information(found)
         where = informed_factor(*cells[:2], own)
         known = (where >= 0) & self.tied[where]
         mass = np.where(known, masses(cells.offsets, own), np.nan)

@@ -21,7 +21,7 @@ from elute.kernels.merge import merge_cells
 from elute.kernels.unionfind import link_cells, roots, singletons
 from elute.shares import Share
 
-CLICKS = 8
+CLICKS = 16
 """The histogram of clicks an item counts them up to here, the last entry and more."""
 
 Flags = NDArray[np.bool_]

@@ -1,0 +1,47 @@
+"""The columns of items by share, in files: as Arrow has them, so that ids come back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+KEY = "elute_key"
+
+
+class NameFiles:
+    """One file a share, of Arrow streams one after the other. A share of an item is its key modulo their number."""
+
+    def __init__(self, folder: Path, shares: int) -> None:
+        self._folder, self._shares = folder, shares
+
+    @property
+    def written(self) -> bool:
+        return self._folder.exists()
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """All items; the folder has its name once it is whole."""
+        begun = self._folder.with_suffix(".begun")
+        begun.mkdir()
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            share = (table[KEY].to_numpy() % np.uint64(self._shares)).astype(np.int64)
+            order = np.argsort(share, kind="stable")
+            ends = np.searchsorted(share[order], np.arange(self._shares + 1))
+            ordered = table.take(pa.array(order))
+            for number in np.flatnonzero(np.diff(ends)).tolist():
+                rows = ordered.slice(ends[number], ends[number + 1] - ends[number])
+                with (begun / str(number)).open("ab") as file, pa.ipc.new_stream(file, rows.schema) as stream:
+                    stream.write_table(rows)
+        begun.rename(self._folder)
+
+    def read(self, number: int) -> pa.Table:
+        """The items of a share, with their keys."""
+        path = self._folder / str(number)
+        tables = []
+        with pa.OSFile(str(path)) as file:
+            while file.tell() < path.stat().st_size:
+                tables.append(pa.ipc.open_stream(file).read_all())
+        return pa.concat_tables(tables)
