@@ -41,6 +41,14 @@ def test_scipy_finds_no_higher_likelihood(seed, mean):
         )
 
 
+def test_rounding_is_no_gradient():
+    """By symmetry propensities are alike at every step; what rounding leaves of their gradient leads nowhere."""
+    model = PBM().fit(counts_of([(0, 0, 3, 0), (0, 1, 3, 3), (1, 0, 3, 3), (1, 1, 3, 0)]))
+    assert model.reason_ == ""
+    np.testing.assert_allclose(model.propensity_, 1)
+    np.testing.assert_allclose(model.relevance_values_, 0.5, rtol=1e-4)
+
+
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_parts_are_what_linear_programmes_say(data):

@@ -25,6 +25,9 @@ Codes = NDArray[np.int32]
 DIRECT = 100
 """Unknowns up to which a system with a prior is solved by Cholesky's method."""
 
+_NOTHING = 1e-24
+"""An energy, in squared standard errors, that is rounding: solving for it would run off along L's null space."""
+
 _DELAY = 5
 """Conjugate-gradient steps over which a gain is measured before the rest is taken to be smaller."""
 
@@ -112,7 +115,7 @@ def conjugate_gradients(
     z = inverse * residual
     direction = z.copy()
     along = float(residual @ z)
-    floor = along * np.finfo(np.float64).eps ** 2
+    floor = max(along * np.finfo(np.float64).eps ** 2, _NOTHING)
     gains: list[float] = []
     energy = 0.0
     for step in range(1, max_steps + 1):

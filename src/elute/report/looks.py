@@ -24,6 +24,8 @@ ACCENT = SERIES[0]
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
 CONFIG: Spec = {
     "background": "transparent",
     "font": _FONT,
@@ -64,7 +66,7 @@ def chart(rows: Rows, height: int, layers: list[Spec], **more: Any) -> Spec:
 def frame(height: int, layers: list[Spec], **more: Any) -> Spec:
     """Layers as wide as the page, each with its own data."""
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "$schema": _SCHEMA,
         "width": "container",
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
@@ -76,7 +78,12 @@ def frame(height: int, layers: list[Spec], **more: Any) -> Spec:
 
 def wide(spec: Spec) -> Spec:
     """A chart made for a picture, as wide as the page and in its colours."""
-    page: Spec = {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}, "config": CONFIG}
+    page: Spec = {
+        "$schema": _SCHEMA,
+        "width": "container",
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "config": CONFIG,
+    }
     return {**spec, **page, "background": "transparent"}
 
 
