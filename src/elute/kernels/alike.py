@@ -39,7 +39,7 @@ def standing(
 def _hashes(offsets: Offsets, factor: Codes, impressions: Amounts, clicks: Amounts, items: NDArray[np.int64]) -> Keys:
     out = np.empty(items.shape[0], np.uint64)
     for i in range(items.shape[0]):
-        z = np.uint64(0)
+        z = _ODD
         for cell in range(offsets[items[i]], offsets[items[i] + 1]):
             for value in (np.uint64(factor[cell]), np.uint64(impressions[cell]), np.uint64(clicks[cell])):
                 z = (z ^ value) * _ODD
