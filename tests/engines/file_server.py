@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+import pytest
 from certificates import Certificates
 
 ACCESS, SECRET = "AKIDEXAMPLE", "wJalrXUt/nFEMI+bPxRfi"
@@ -200,3 +201,14 @@ class _S3(_Http):
         keys = f"<KeyCount>{len(found)}</KeyCount><IsTruncated>false</IsTruncated>{''.join(found)}"
         body = f"<ListBucketResult><Name>{bucket}</Name><Prefix>{escape(prefix)}</Prefix>{keys}</ListBucketResult>"
         self.answer(200, body.encode(), {"Content-Type": "application/xml"})
+
+
+def with_keys(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
+    """The user's keys for an S3 server, in the environment, and nothing else of that kind."""
+    for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", served.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from file_server import ACCESS, SECRET, Served, serving
+from file_server import ACCESS, SECRET, Served, serving, with_keys
 
 import elute
 from conftest import CHAIN, Outcome
@@ -46,13 +46,7 @@ def http(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Served]:
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """A server of two files; the user's keys for it are in the environment."""
     with serving(s3=True) as served:
-        for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL_S3"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", served.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        monkeypatch.setenv("AWS_REGION", "eu-central-1")
-        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        with_keys(monkeypatch, served)
         served.files |= {f"/lake/{name}.parquet": parquet(CHAIN["click"]) for name in "ab"}
         yield served
 

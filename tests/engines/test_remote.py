@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from file_server import ACCESS, SECRET, Served, serving
+from file_server import ACCESS, SECRET, Served, serving, with_keys
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -43,13 +43,7 @@ def http() -> Iterator[Served]:
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     with serving(s3=True) as served:
-        for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL_S3"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", served.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        monkeypatch.setenv("AWS_REGION", "eu-central-1")
-        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        with_keys(monkeypatch, served)
         yield served
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import duckdb
 import numpy as np
@@ -18,17 +17,16 @@ from elute.engines.counted import CELLS, QUERY, CountsEngine
 from elute.engines.counting import Counted, Linking, Totals, joined_roots, summary
 from elute.engines.local_shares import LocalShares
 from elute.engines.outofcore import share_of
-from elute.engines.query_table import QueryTable
+from elute.engines.query_table import KeepsQueries, QueryTable
 from elute.errors import EluteError
 from elute.progress import Progress
-from elute.rankable import Rankable
 from elute.roles import Roles
 from elute.shares import Share
 from elute.structure import Structure
 from elute.survey import Survey
 
 
-class CountsInParts(CountsEngine):
+class CountsInParts(KeepsQueries, CountsEngine):
     """As `CountsEngine`, without all cells in memory, but for what cannot go from share to share (`count`)."""
 
     def __init__(self, folder: str | Path, memory: int, spill: str | Path | None = None) -> None:
@@ -38,7 +36,6 @@ class CountsInParts(CountsEngine):
         self._connection = duckdb.connect()
         self._connection.execute(f"SET temp_directory = {sql.text(str(place))}")
         self._connection.execute(f"SET memory_limit = '{self._bytes // 2**20}MiB'")
-        self._queries: QueryTable | None = None
 
     def close(self) -> None:
         self._connection.close()
@@ -66,14 +63,6 @@ class CountsInParts(CountsEngine):
         self._queries = queries
         _, busiest = queries.size()
         return totals.structure(self._about["queries"], busiest, self.exact)
-
-    def rankable(
-        self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
-    ) -> Rankable:
-        """From the queries' rows that `structure` kept."""
-        if self._queries is None:
-            self.structure(roles, survey, progress)
-        return cast(QueryTable, self._queries).rankable(component)
 
     def _shares(self) -> Iterator[Share]:
         for group in range(self._groups):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class NameFiles:
     def write(self, batches: Iterable[pa.RecordBatch]) -> None:
         """All items; the folder has its name once it is whole."""
         begun = self._folder.with_suffix(".begun")
+        shutil.rmtree(begun, ignore_errors=True)
         begun.mkdir()
         for batch in batches:
             table = pa.Table.from_batches([batch])

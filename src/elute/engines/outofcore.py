@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +24,11 @@ from elute.engines.duckdb import BATCH_ROWS, DuckDBEngine
 from elute.engines.local_shares import LocalShares
 from elute.engines.name_files import KEY, NameFiles
 from elute.engines.parts import Members, Part, cut
-from elute.engines.query_table import QueryTable
+from elute.engines.query_table import KeepsQueries, QueryTable
 from elute.engines.row_files import RowFiles
 from elute.errors import EluteError
 from elute.kernels.keys import KeyTable
 from elute.progress import Progress
-from elute.rankable import Rankable
 from elute.roles import Roles
 from elute.structure import Structure
 from elute.survey import Survey
@@ -56,7 +54,7 @@ def share_of(memory: int) -> int:
     return (memory - BASE) // 3
 
 
-class OutOfCoreEngine(DuckDBEngine):
+class OutOfCoreEngine(KeepsQueries, DuckDBEngine):
     """A log in files or in a DuckDB table, read with less memory than its cells would take."""
 
     def __init__(self, source: object, exact: bool, memory: int, spill: str | Path | None = None) -> None:
@@ -65,7 +63,6 @@ class OutOfCoreEngine(DuckDBEngine):
         super().__init__(source, exact, spill=spill)
         self._allow(self._bytes)
         self._files: CellFiles | None = None
-        self._queries: QueryTable | None = None
         self._named: int | None = None
         self._execute("SET preserve_insertion_order = false")
         self._execute(f"SET streaming_buffer_size = '{BUFFERED >> 20}MiB'")
@@ -81,14 +78,6 @@ class OutOfCoreEngine(DuckDBEngine):
         self._queries = queries
         n, busiest = queries.size()
         return totals.structure(n if roles.query is not None else None, busiest, self._exact)
-
-    def rankable(
-        self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
-    ) -> Rankable:
-        """From the queries' rows that `structure` kept."""
-        if self._queries is None:
-            self.structure(roles, survey, progress)
-        return cast(QueryTable, self._queries).rankable(component)
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         """From the shares where they are counted, else as part of the structure; both keep to the limit."""

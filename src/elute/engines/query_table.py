@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import numpy as np
@@ -12,7 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.engines.counting import Keys, QueryRows
+from elute.progress import Progress
 from elute.rankable import Rankable
+from elute.roles import Roles
+from elute.structure import Structure
+from elute.survey import Survey
 
 Guard = Callable[[], AbstractContextManager[None]]
 
@@ -65,3 +70,21 @@ class QueryTable:
         """The first row of the answer."""
         with self._guard():
             return next(iter(self._connection.execute(query).fetchall()), None)
+
+
+class KeepsQueries(ABC):
+    """An engine whose `structure` keeps the queries' rows, from which it then tells which can be ranked."""
+
+    _queries: QueryTable | None = None
+
+    @abstractmethod
+    def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
+        """Fills `_queries`."""
+
+    def rankable(
+        self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
+    ) -> Rankable:
+        """Rankable queries where `component` is that of every factor."""
+        if self._queries is None:
+            self.structure(roles, survey, progress)
+        return cast(QueryTable, self._queries).rankable(component)
