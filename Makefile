@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= $(ELUTE_DATA)
 
-.PHONY: demo test lint format bench reproduce docs clean
+.PHONY: demo test test-fast lint format bench reproduce docs architecture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/elute demo
@@ -12,6 +12,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	ELUTE_DATA="$(DATA)" $(BIN)/pytest -n auto --dist loadgroup
+
+# Without the tests that are marked slow: what to run while at work.
+test-fast: $(VENV)/.installed-dev
+	ELUTE_DATA="$(DATA)" $(BIN)/pytest -n auto --dist loadgroup -m "not slow"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -42,6 +46,10 @@ reproduce: $(VENV)/.installed-dev
 # The docs site, into site/; a warning is an error. The variable silences an advertisement of another builder.
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The picture of the rooms in docs/architecture.md, from the imports as they are now.
+architecture: $(VENV)/.installed-dev
+	$(BIN)/python docs/rooms.py
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

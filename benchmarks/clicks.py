@@ -6,8 +6,8 @@
 Clicks are those of a position-based, a browsing and a dynamic Bayesian user; every model is fitted to the clicks of
 its own user: exactly (on counts or by EM), by Adam until held-out likelihood no longer rises, and by CLAX, which also
 stops so, through its own loader and from arrays read at once. Batches, learning rate and what training is stopped by
-are the same. Compiling is part of what is measured, importing is not. Perplexity is `elute.audit.clicks`', on sessions
-that nobody saw, of what each predicts for them; the last row of a model is its user's own parameters.
+are the same. Compiling is part of what is measured, importing is not. Perplexity is that of `elute.auditing`, on
+sessions that nobody saw, of what each predicts for them; the last row of a model is its user's own parameters.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 
 from benchmarks import logs, measure
 from benchmarks.peers import clax
-from elute.audit.clicks import conditional_perplexity, perplexity
-from elute.simulate.shown import Shown
-from elute.simulate.users import build_user
+from elute.auditing.perplexity import conditional_perplexity, perplexity
+from elute.simulation.shown import Shown
+from elute.simulation.users import build_user
 
 RANKS, QUERIES_PER, HELD_OUT = 10, 100, 50_000
 USERS = {"pbm": {"propensities": 1 / np.arange(1, RANKS + 1)}, "ubm": {}, "dbn": {}}

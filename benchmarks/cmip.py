@@ -1,4 +1,4 @@
-"""`elute.audit.cmip` against known answers: error and seconds of each estimator, size and power of its test.
+"""`elute.auditing.cmip` against known answers: error and seconds of each estimator, size and power of its test.
 
     python -m benchmarks.cmip
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.audit.cmip import cmip
+from elute.auditing.cmip import cmip
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from reference.plain_information import gaussian_pair, of_correlation, of_square, square_pair

@@ -25,18 +25,18 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import Work, compare, main
 from benchmarks.peers import clax
-from elute.audit.clicks import perplexity
-from elute.counts import Counts
-from elute.estimate.dla import DLA
-from elute.estimate.em import RegressionEM
-from elute.estimate.pbm import PBM
+from elute.auditing.perplexity import perplexity
+from elute.cells.counts import Counts
+from elute.estimate.models.dla import DLA
+from elute.estimate.models.em import RegressionEM
+from elute.estimate.models.pbm import PBM
 from elute.log import read_log
-from elute.ranking import RankingData
-from elute.simulate import log
-from elute.simulate.grades import relevance_of_grades
-from elute.simulate.policies.noisy_oracle import NoisyOracle
-from elute.simulate.users.position import PositionBased
-from elute.simulate.world import WIDTH, World, pages, streams
+from elute.ranking.data import RankingData
+from elute.simulation import log
+from elute.simulation.grades import relevance_of_grades
+from elute.simulation.policies.noisy_oracle import NoisyOracle
+from elute.simulation.users.position import PositionBased
+from elute.simulation.world import WIDTH, World, pages, streams
 
 ROOT = Path(__file__).parent.parent
 QUERIES = 10_000
@@ -173,11 +173,11 @@ def synthetic(cells: int, factors: int) -> Counts:
 def fit_only(cells: int) -> None:
     import resource
 
-    PBM().fit(small())
+    PBM(relevance_prior="none").fit(small())
     counts = synthetic(cells, 5_000)
     made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     began = time.perf_counter()
-    fit = PBM().fit(counts)
+    fit = PBM(relevance_prior="none").fit(counts)
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(

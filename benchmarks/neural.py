@@ -27,8 +27,8 @@ from elute.neural.metrics import candidates, judged, ndcg
 from elute.neural.optimise import Optimiser
 from elute.neural.sources import Offline, World, shown_by, world
 from elute.neural.train import Settings, train
-from elute.ranking import RankingData
-from elute.reproduce.upe_synthetic import GRADE_SHARES, Synthetic, standard, synthetic
+from elute.ranking.data import RankingData
+from elute_reproduce.upe.synthetic import GRADE_SHARES, Synthetic, standard, synthetic
 
 
 def logged_world(data: RankingData, scores: NDArray[np.float32]) -> World:

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.measure import Work, compare, main
-from elute.ranking import RankingData
-from elute.simulate import log
-from elute.simulate.grades import relevance_of_grades
-from elute.simulate.policies.noisy_oracle import NoisyOracle
-from elute.simulate.users.registry import build_user
-from elute.simulate.world import PART, WIDTH, World, pages, streams
+from elute.ranking.data import RankingData
+from elute.simulation import log
+from elute.simulation.grades import relevance_of_grades
+from elute.simulation.policies.noisy_oracle import NoisyOracle
+from elute.simulation.users.registry import build_user
+from elute.simulation.world import PART, WIDTH, World, pages, streams
 
 QUERIES, DOCUMENTS = 6_000, 10
 """As in the CMIP paper: MSLR-WEB10K cut to ten documents a query."""

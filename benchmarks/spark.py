@@ -140,10 +140,10 @@ def fit_apart(path: Path) -> float:
     import elute
 
     with elute.read_log(str(path)) as here, elute.read_log(str(path), engine="spark", memory=1) as there:
-        one = elute.PBM().fit(here)
+        one = elute.PBM(relevance_prior="none").fit(here)
         there.shares()
         os.kill(executors()[0], signal.SIGKILL)
-        other = elute.PBM().fit(there)
+        other = elute.PBM(relevance_prior="none").fit(there)
     apart = np.abs(np.log(other.propensity_ / one.propensity_))
     return float((apart / np.maximum(one.propensity_log_se_, 1e-3)).max())
 
@@ -177,7 +177,7 @@ def fits(rows: int) -> None:
 
 def growth(sizes: tuple[int, ...] = (1_000_000, 10_000_000, 100_000_000)) -> None:
     """Seconds of the whole check by size; the picture of the docs."""
-    from elute.report import charts, render
+    from elute.reporting.charts import render, specs
 
     start("local[2]")
     for engine in ENGINES.values():
@@ -189,7 +189,7 @@ def growth(sizes: tuple[int, ...] = (1_000_000, 10_000_000, 100_000_000)) -> Non
         seconds = {name: timed(partial(check, path, engine))[0] for name, engine in ENGINES.items()}
         print(f"| {size:,} | " + " | ".join(f"{value:.1f}" for value in seconds.values()) + " |", flush=True)
         rows += [{"rows": size, "seconds": value, "engine": name} for name, value in seconds.items()]
-    spec = charts.lines(rows, x="rows", y="seconds", series="engine", log_x=True, log_y=True)
+    spec = specs.lines(rows, x="rows", y="seconds", series="engine", log_x=True, log_y=True)
     Path("docs/img/growth.svg").write_text(render.svg(spec), encoding="utf-8")
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 import elute
-from elute.report.charts import lines
-from elute.report.render import svg
-from elute.simulate.grades import PROPENSITIES
+from elute.reporting.charts.render import svg
+from elute.reporting.charts.specs import lines
+from elute.simulation.grades import PROPENSITIES
 
 IMG = Path(__file__).parent / "img"
 BLUE, ORANGE, GREEN, GREY = "#3465a4", "#b35c1e", "#2a7f62", "#8c959f"
@@ -118,6 +118,43 @@ def circuit() -> None:
     picture("circuit.svg", 790, 258, label, parts)
 
 
+def flow() -> None:
+    """From a log to a report: who reads what."""
+    looks = {"data": ("#f6f8fa", GREY), "engine": ("#eaf1fb", BLUE), "verb": ("#e9f5f0", GREEN)}
+
+    def box(x: int, y: int, width: int, kind: str, name: str, *lines: str) -> list[str]:
+        fill, stroke = looks[kind]
+        place = f'x="{x}" y="{y}" width="{width}" height="{38 + 18 * len(lines)}" rx="6"'
+        drawn = [f'<rect {place} fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>']
+        drawn.append(text(x + width / 2, y + 25, name, "c t"))
+        return drawn + [text(x + width / 2, y + 46 + 18 * k, line, "c s") for k, line in enumerate(lines)]
+
+    def arrow(path: str) -> str:
+        return f'<path d="{path}" stroke="{GREY}" stroke-width="1.8" fill="none" marker-end="url(#to)"/>'
+
+    marker = f'refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L8 4L0 8z" fill="{GREY}"/>'
+    parts = [f'<defs><marker id="to" viewBox="0 0 8 8" {marker}</marker></defs>']
+    parts += box(30, 30, 210, "data", "log", "a row for every result shown:", "files, tables, databases")
+    parts += box(310, 30, 210, "engine", "engine", "DuckDB, in shares, or Spark:", "the only part that sees rows")
+    parts += box(590, 30, 210, "data", "cells", "item × factor:", "impressions and clicks")
+    parts += [arrow("M240 67H308"), arrow("M520 67H588")]
+    parts.append(text(30, 126, "convert and simulate make logs;", "s"))
+    parts.append(text(30, 144, "count keeps cells, in the log's place", "s"))
+    parts += box(30, 200, 170, "verb", "check", "recoverable? for which", "queries? how precisely?")
+    parts += box(230, 200, 170, "verb", "repair", "what to merge,", "what to swap")
+    parts += box(430, 200, 170, "verb", "fit", "propensities, relevance,", "standard errors")
+    parts += box(630, 200, 170, "verb", "judge", "judgments and clicks", "for search stacks")
+    parts.append(f'<path d="M695 104V168H115" stroke="{GREY}" stroke-width="1.8" fill="none"/>')
+    parts += [arrow(f"M{x} 168V198") for x in (115, 315, 515)]
+    parts += [arrow(f"M{x} 237H{x + 28}") for x in (200, 400, 600)]
+    parts += box(30, 332, 370, "verb", "report", "check, plan, fits and audit on one page")
+    parts += box(430, 332, 170, "verb", "audit", "is the fit debiased?")
+    parts += [arrow(f"M{x} 274V330") for x in (115, 315, 540)]
+    parts += [arrow("M470 274C470 306 370 298 370 330"), arrow("M430 360H402")]
+    label = "A log is read once by an engine into cells; check, repair and fit work on cells, audit and judge on a fit."
+    picture("flow.svg", 830, 414, label, parts)
+
+
 def two_scales() -> None:
     """Propensities that explain the clicks of two blocks equally well."""
     rows = []
@@ -214,6 +251,7 @@ if __name__ == "__main__":
     from_log_to_graph()
     two_mends()
     circuit()
+    flow()
     two_scales()
     three_users()
     resistance()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from elute.explain import EXPLANATIONS
+from elute.results.explanations import EXPLANATIONS
 
 _FOLDER = "reproductions"
 _VERBS = {

@@ -72,8 +72,8 @@ def spark() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def demo_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sound and the broken log of `elute demo`, without the steps that follow; only to be read."""
-    from elute.files import write_parquet
-    from elute.simulate import toy
+    from elute._util.files import write_parquet
+    from elute.simulation import toy
 
     folder = tmp_path_factory.mktemp("demo-logs")
     for name in ("sound", "broken"):

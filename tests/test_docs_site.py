@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 
 import elute
-from elute.explain import EXPLANATIONS
-from elute.files import write_parquet
-from elute.simulate import toy
+from elute._util.files import write_parquet
+from elute.results.explanations import EXPLANATIONS
+from elute.simulation import toy
 from shell import ROOT, beside_docs, run
 
 pytestmark = pytest.mark.xdist_group("site")  # built once for all

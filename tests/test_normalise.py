@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from elute import normalise
 from elute.errors import EluteError
-from elute.ranking import RankingData
+from elute.ranking import normalise
+from elute.ranking.data import RankingData
 
 tables = arrays(np.float32, st.tuples(st.integers(1, 30), st.integers(0, 4)), elements=st.floats(-1e6, 1e6, width=32))
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elute.errors import EluteError
-from elute.ranking import RankingData
-from elute.truncate import stratified, top
+from elute.ranking.data import RankingData
+from elute.ranking.truncate import stratified, top
 
 sets = st.lists(st.lists(st.integers(0, 4), max_size=15), min_size=1, max_size=6)
 

@@ -3,58 +3,89 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from elute.audit.cmip.metric import cmip
-    from elute.counts import Counts
-    from elute.errors import EluteError
-    from elute.estimate.affine import Affine
-    from elute.estimate.bootstrap import bootstrap
-    from elute.estimate.certificate import certify
-    from elute.estimate.ctr import CTR
-    from elute.estimate.dla import DLA
-    from elute.estimate.em import RegressionEM
-    from elute.estimate.harvest import Harvest
-    from elute.estimate.ipw import IPW, AffineIPW
-    from elute.estimate.naive import Naive
-    from elute.estimate.pbm import PBM
-    from elute.estimate.two_tower import TwoTower
-    from elute.identify.check import Check, check
-    from elute.identify.generic import generic_identifiability
+    from elute.auditing.audit import Audit
+    from elute.auditing.cmip.metric import cmip
+    from elute.cells.counts import Counts
+    from elute.checking.check import Check
+    from elute.errors import EluteError, NotRecoverable
+    from elute.estimate.inference.bootstrap import bootstrap
+    from elute.estimate.inference.certificate import certify
+    from elute.estimate.models.affine import Affine
+    from elute.estimate.models.ctr import CTR
+    from elute.estimate.models.dla import DLA
+    from elute.estimate.models.em import RegressionEM
+    from elute.estimate.models.harvest import Harvest
+    from elute.estimate.models.ipw import IPW, AffineIPW
+    from elute.estimate.models.naive import Naive
+    from elute.estimate.models.pbm import PBM
+    from elute.estimate.models.two_tower import TwoTower
+    from elute.fits.fit import Fit
+    from elute.identify.generic.identifiability import generic_identifiability
+    from elute.io.logs.convert import Conversion
     from elute.log import ClickLog, read_log
-    from elute.repair.intervention import swap
-    from elute.repair.merging import merge
     from elute.repair.plan import MergePlan, SwapPlan
-    from elute.report.page import Report
+    from elute.repair.swap import Constraints
+    from elute.reporting.page import Report
+    from elute.verbs.audit import audit
+    from elute.verbs.check import check
+    from elute.verbs.convert import convert
+    from elute.verbs.count import Counted, count
+    from elute.verbs.fit import fit
+    from elute.verbs.judge import Judged, judge
+    from elute.verbs.rank import Ranked, rank
+    from elute.verbs.repair import merge, swap
+    from elute.verbs.report import report
+    from elute.verbs.simulate import Simulated, simulate
+    from elute.verbs.train import Trained, train
 
 _HOMES = {
-    "Affine": "elute.estimate.affine",
-    "AffineIPW": "elute.estimate.ipw",
-    "CTR": "elute.estimate.ctr",
-    "Check": "elute.identify.check",
+    "Affine": "elute.estimate.models.affine",
+    "AffineIPW": "elute.estimate.models.ipw",
+    "Audit": "elute.auditing.audit",
+    "CTR": "elute.estimate.models.ctr",
+    "Check": "elute.checking.check",
     "ClickLog": "elute.log",
-    "Counts": "elute.counts",
-    "DLA": "elute.estimate.dla",
+    "Constraints": "elute.repair.swap",
+    "Conversion": "elute.io.logs.convert",
+    "Counted": "elute.verbs.count",
+    "Counts": "elute.cells.counts",
+    "DLA": "elute.estimate.models.dla",
     "EluteError": "elute.errors",
-    "Harvest": "elute.estimate.harvest",
-    "IPW": "elute.estimate.ipw",
+    "Fit": "elute.fits.fit",
+    "Harvest": "elute.estimate.models.harvest",
+    "IPW": "elute.estimate.models.ipw",
+    "Judged": "elute.verbs.judge",
     "MergePlan": "elute.repair.plan",
-    "Naive": "elute.estimate.naive",
-    "PBM": "elute.estimate.pbm",
-    "RegressionEM": "elute.estimate.em",
-    "Report": "elute.report.page",
+    "Naive": "elute.estimate.models.naive",
+    "NotRecoverable": "elute.errors",
+    "PBM": "elute.estimate.models.pbm",
+    "Ranked": "elute.verbs.rank",
+    "RegressionEM": "elute.estimate.models.em",
+    "Report": "elute.reporting.page",
+    "Simulated": "elute.verbs.simulate",
     "SwapPlan": "elute.repair.plan",
-    "TwoTower": "elute.estimate.two_tower",
-    "bootstrap": "elute.estimate.bootstrap",
-    "certify": "elute.estimate.certificate",
-    "check": "elute.identify.check",
-    "cmip": "elute.audit.cmip.metric",
-    "generic_identifiability": "elute.identify.generic",
-    "merge": "elute.repair.merging",
+    "Trained": "elute.verbs.train",
+    "TwoTower": "elute.estimate.models.two_tower",
+    "audit": "elute.verbs.audit",
+    "bootstrap": "elute.estimate.inference.bootstrap",
+    "certify": "elute.estimate.inference.certificate",
+    "check": "elute.verbs.check",
+    "cmip": "elute.auditing.cmip.metric",
+    "convert": "elute.verbs.convert",
+    "count": "elute.verbs.count",
+    "fit": "elute.verbs.fit",
+    "generic_identifiability": "elute.identify.generic.identifiability",
+    "judge": "elute.verbs.judge",
+    "merge": "elute.verbs.repair",
+    "rank": "elute.verbs.rank",
     "read_log": "elute.log",
-    "swap": "elute.repair.intervention",
+    "report": "elute.verbs.report",
+    "simulate": "elute.verbs.simulate",
+    "swap": "elute.verbs.repair",
+    "train": "elute.verbs.train",
 }
 __all__ = [
     "CTR",
@@ -63,33 +94,52 @@ __all__ = [
     "PBM",
     "Affine",
     "AffineIPW",
+    "Audit",
     "Check",
     "ClickLog",
+    "Constraints",
+    "Conversion",
+    "Counted",
     "Counts",
     "EluteError",
+    "Fit",
     "Harvest",
+    "Judged",
     "MergePlan",
     "Naive",
+    "NotRecoverable",
+    "Ranked",
     "RegressionEM",
     "Report",
+    "Simulated",
     "SwapPlan",
+    "Trained",
     "TwoTower",
     "__version__",
+    "audit",
     "bootstrap",
     "certify",
     "check",
     "cmip",
+    "convert",
+    "count",
+    "fit",
     "generic_identifiability",
+    "judge",
     "merge",
+    "rank",
     "read_log",
+    "report",
+    "simulate",
     "swap",
+    "train",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `import elute` costs nothing."""
     if name == "__version__":
-        return version("elute")
+        return import_module("importlib.metadata").version("elute")
     if name not in _HOMES:
         raise AttributeError(f"module 'elute' has no attribute '{name}'")
     return getattr(import_module(_HOMES[name]), name)

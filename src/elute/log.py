@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,28 +12,35 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.counts import Counts
-from elute.engines import Distributed, Engine, InParts, counted, parts
-from elute.engines.counted_parts import CountsInParts
-from elute.engines.duckdb import DuckDBEngine
-from elute.engines.outofcore import OutOfCoreEngine
+from elute.cells import chunks
+from elute.cells.counts import Counts
+from elute.cells.partitions import Shares
+from elute.cells.rankable import Rankable, rankable
+from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, Columns, Roles, resolve
+from elute.cells.structure import Structure, of_counts
+from elute.cells.survey import Survey
+from elute.engines.base import Distributed, Engine, InParts
+from elute.engines.counts_folder import engine as counted
+from elute.engines.counts_folder.partitioned import CountsInParts
+from elute.engines.duckdb.engine import DuckDBEngine
+from elute.engines.partitioned.engine import OutOfCoreEngine
 from elute.errors import EluteError
 from elute.io import ultra
 from elute.progress import Progress, silent
-from elute.rankable import Rankable, rankable
-from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, Columns, Roles, resolve
-from elute.shares import Shares
-from elute.structure import Structure, of_counts
-from elute.survey import Survey
+from elute.results.invocation import Invocation
+from elute.results.provenance import Provenance
 
 ENGINES = ("duckdb", "spark")
 
 
 class ClickLog:
-    """A log whose columns and values have been found usable. Made by `read_log`."""
+    """A log whose columns and values have been found usable. Made by `read_log`; `source` and `options`
+    are what that was given."""
 
-    def __init__(self, engine: Engine, roles: Roles) -> None:
+    def __init__(self, engine: Engine, roles: Roles, source: object, options: Mapping[str, object]) -> None:
         self.engine = engine
+        self.source = source
+        self.options = options
         self.roles = roles
         self._counts: Counts | None = None
         self._structure: Structure | None = None
@@ -58,10 +65,10 @@ class ClickLog:
     def save_counts(self, folder: str | Path, progress: Progress = silent) -> dict[str, Any]:
         """Write the cells to a folder that `read_log` then takes in place of the log; gives what it says of them."""
 
-        def all_parts() -> Iterable[parts.Part]:
+        def all_parts() -> Iterable[chunks.Part]:
             if self._counts is None and isinstance(self.engine, InParts):
                 return self.engine.parts(self.roles, self.survey, progress)
-            return parts.of_counts(self.counts(progress))
+            return chunks.of_counts(self.counts(progress))
 
         return counted.save(self.engine, self.roles, self.survey, all_parts, folder)
 
@@ -90,6 +97,16 @@ class ClickLog:
         if members is None:
             raise EluteError(f"{self.engine.label} has no queries to rank")
         return rankable(members, component[counts.factor[counts.offsets[:-1]]], components)
+
+    def provenance(self, date: str | None = None) -> Provenance:
+        """What a file remembers of the log it was made from."""
+        item, bias = list(self.roles.item), list(self.roles.bias)
+        return Provenance(self.engine.label, item, bias, date, session=self.roles.session)
+
+    @property
+    def invocation(self) -> Invocation:
+        """How the log was named, for the commands that pages print."""
+        return Invocation.of(self.source, self.options)
 
     def close(self) -> None:
         """Release the engine's connection and scratch files."""
@@ -132,18 +149,31 @@ def read_log(
     paths or a DataFrame. `memory`: bytes to get along with; what does not fit goes to a folder in `spill`, or stays
     with Spark (by default half of this machine's memory may hold cells from there).
     """
+    options: dict[str, Any] = {
+        "query": query,
+        "doc": doc,
+        "item": item,
+        "bias": bias,
+        "click": click,
+        "impressions": impressions,
+        "session": session,
+        "engine": engine,
+        "exact": exact,
+        "memory": memory,
+        "spill": spill,
+    }
     if engine not in ENGINES:
         raise EluteError(f"no engine '{engine}'; there are: {', '.join(ENGINES)}")
     clicks: str | None = click
     opened: Engine
     if engine == "spark":
-        from elute.engines.spark import SparkEngine
+        from elute.engines.spark.engine import SparkEngine
 
         opened = SparkEngine(source, exact, spill, memory)
     elif counted.is_counts(source):
         held = counted.CountsEngine(source) if memory is None else CountsInParts(source, memory, spill)
         try:
-            return _counted(held, query, doc, item, bias, click, impressions, session)
+            return _counted(held, source, options)
         except BaseException:
             held.close()
             raise
@@ -170,21 +200,13 @@ def read_log(
     except BaseException:
         opened.close()
         raise
-    return ClickLog(opened, roles)
+    return ClickLog(opened, roles, source, options)
 
 
-def _counted(
-    engine: counted.CountsEngine,
-    query: str,
-    doc: str,
-    item: Columns | None,
-    bias: Columns,
-    click: str,
-    impressions: str | None,
-    session: str | None,
-) -> ClickLog:
+def _counted(engine: counted.CountsEngine, source: object, options: Mapping[str, Any]) -> ClickLog:
     """Counts know their roles: what was not asked for otherwise is as it was when they were made."""
     mine = engine.roles
+    query, doc, item, bias, click = (options[name] for name in ("query", "doc", "item", "bias", "click"))
     asked, problems = resolve(
         engine.columns,
         query=mine.query or query if query == DEFAULT_QUERY else query,
@@ -192,11 +214,11 @@ def _counted(
         doc=doc,
         bias=mine.bias if bias == DEFAULT_BIAS else bias,
         click=mine.click if click == DEFAULT_CLICK else click,
-        impressions=impressions or mine.impressions,
-        session=session or mine.session,
+        impressions=options["impressions"] or mine.impressions,
+        session=options["session"] or mine.session,
     )
     roles = replace(asked, query=mine.query) if query == DEFAULT_QUERY else asked
     problems += engine.problems(roles)
     if problems:
         raise EluteError(f"counts of {engine.label}: {'; '.join(problems)}")
-    return ClickLog(engine, roles)
+    return ClickLog(engine, roles, source, options)

@@ -16,8 +16,8 @@ from sklearn.metrics import ndcg_score
 
 import elute
 from conftest import call_elute
-from elute.audit.cmip.metric import Name
-from elute.cli.audit import ESTIMATORS
+from elute.auditing.cmip.metric import Name
+from elute.cli.verbs.audit import ESTIMATORS
 from reference import plain_metrics as plain
 
 LETOR = Path(__file__).parents[2] / "docs" / "data" / "letor.txt"

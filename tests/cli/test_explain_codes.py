@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from elute.cli import main
-from elute.explain import EXPLANATIONS, explain
-from elute.io.tally import Tally
+from elute.io.logs.tally import Tally
+from elute.results.explanations import EXPLANATIONS, explain
 from shell import ROOT, run
 
 SOURCE = ROOT / "src" / "elute"
@@ -58,12 +58,12 @@ def emitted(verb: str) -> set[str]:
     if verb == "check":
         return {code for tree in parsed("") for code in calls(tree, "Concern")}
     if verb == "audit":
-        return {code for tree in parsed("audit/assumptions") for code in names(tree)}
+        return {code for tree in parsed("auditing/assumptions") for code in names(tree)}
     if verb == "judge":
-        return {code for tree in parsed("judge") for code in (*calls(tree, "drop"), *keys(tree, "left"))}
+        return {code for tree in parsed("judging") for code in (*calls(tree, "drop"), *keys(tree, "left"))}
     counted = {"orphans", "repeated_clicks", "malformed"}
     assert counted <= set(Tally.__dataclass_fields__)
-    return counted | {code for tree in parsed("cli/convert.py") for code in keys(tree, "left_out")}
+    return counted | {code for tree in parsed("cli/verbs/convert.py") for code in keys(tree, "left_out")}
 
 
 @pytest.mark.parametrize("verb", ["check", "audit", "judge", "convert"])

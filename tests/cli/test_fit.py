@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import call_elute, run_elute
-from elute.cli.fit import MODELS
-from elute.estimate import models
-from elute.simulate.toy import PROPENSITIES
+from elute.cli.verbs.fit import MODELS
+from elute.estimate.models import registry
+from elute.simulation.toy import PROPENSITIES
 
 
 def test_the_command_line_knows_every_model() -> None:
-    assert tuple(models.MODELS) == MODELS
+    assert tuple(registry.MODELS) == MODELS
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def known(demo_logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_files_and_fields(model: str, demo_logs: Path, known: Path, tmp_path: Path) -> None:
-    own = ("--propensities", known) if model in models.GIVEN else ("--max-iter", 300)
+    own = ("--propensities", known) if model in registry.GIVEN else ("--max-iter", 300)
     outcome = call_elute("fit", demo_logs / "sound.parquet", "--model", model, *own, "--out", tmp_path, "--json")
     assert outcome.code == 0
     fields = outcome.json
@@ -69,7 +69,7 @@ def test_a_log_that_is_not_recoverable_is_refused_with_the_next_command(demo_log
     refused = run_elute("fit", log, "--out", tmp_path / "fit", "--json")  # the exit code of a process
     assert refused.code == 3
     assert not (tmp_path / "fit").exists()
-    command = refused.err.split("Mend the log first: elute ")[1].split()
+    command = refused.err.split("Repair the log first: elute ")[1].split()
     assert call_elute(*command, cwd=tmp_path).code == 0
     mended = call_elute("fit", log, "--plan", tmp_path / "plan.json", "--out", tmp_path / "fit", "--json")
     assert (mended.code, mended.json["components"]) == (0, 1)
@@ -109,7 +109,7 @@ def test_weights_from_a_fit_that_was_not_finished(demo_logs: Path, known: Path, 
         tmp_path / "f",
     )
     assert refused.code == 1
-    assert "not finished" in refused.err
+    assert "is an unfinished fit" in refused.err
     assert not (tmp_path / "f").exists()
 
 

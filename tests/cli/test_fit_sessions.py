@@ -12,7 +12,7 @@ import pytest
 
 from conftest import call_elute, run_elute
 from elute import clicks
-from elute.cli.fit import MODELS, SESSION_MODELS
+from elute.cli.verbs.fit import MODELS, SESSION_MODELS
 
 LETOR = Path(__file__).parents[2] / "docs" / "data" / "letor.txt"
 KEY = ["query_id", "doc_id"]

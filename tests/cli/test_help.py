@@ -12,9 +12,11 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
+import elute
 from elute.cli import main
-from elute.explain import EXPLANATIONS
-from shell import beside_docs, run
+from elute.cli.commands import VERBS
+from elute.results.explanations import EXPLANATIONS
+from shell import ROOT, beside_docs, run
 
 FLOW = ["check", "repair", "fit", "audit", "judge", "report"]
 
@@ -63,6 +65,49 @@ def test_every_verb_has_a_sentence_and_an_example_of_itself(verb: str) -> None:
         assert line in page, "the epilog wraps an example"
 
 
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_the_list_says_of_a_verb_what_the_verb_says(verb: str) -> None:
+    assert VERBS[verb] == main.commands[verb].get_short_help_str(200)
+
+
+def test_every_verb_is_listed() -> None:
+    modules = {path.stem for path in (ROOT / "src/elute/cli/verbs").glob("*.py")} - {"__init__"}
+    assert set(main.commands) == modules
+    assert main.list_commands(click.Context(main)) == [*FLOW, *(verb for verb in VERBS if verb not in FLOW)]
+    assert main.get_command(click.Context(main), "chekc") is None
+
+
+def loaded(*words: str) -> set[str]:
+    """What a process of its own has imported once it has answered."""
+    lines = (
+        "import sys; from elute.cli import main",
+        f"main({list(words)}, prog_name='elute', standalone_mode=False)",
+    )
+    script = f"try:\n  {'; '.join(lines)}\nexcept Exception: pass\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_and_wrong_usage_import_no_verb() -> None:
+    for words in (["--help"], ["chekc"]):
+        assert not {name for name in loaded(*words) if name.startswith("elute.cli.verbs")}, words
+
+
+@pytest.mark.parametrize("words", [*([verb, "--help"] for verb in sorted(VERBS)), ["check"], ["check", "x", "--nope"]])
+def test_help_of_a_verb_imports_none_of_what_the_verb_works_with(words: list[str]) -> None:
+    modules = loaded(*words)
+    assert f"elute.cli.verbs.{words[0]}" in modules
+    assert not modules & {"numpy", "pyarrow", "duckdb", "numba", "scipy", "pandas", "jax"}
+
+
+def test_it_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "elute", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"elute, version {elute.__version__}\n"
+    wrong = subprocess.run([sys.executable, "-m", "elute", "chekc"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "Usage: elute [OPTIONS]" in wrong.stderr
+
+
 def test_every_skipped_example_is_still_there() -> None:
     shown = {line for command in (main, *main.commands.values()) for line in examples(command)}
     assert set(SKIPPED) <= shown | {entry.example for entry in EXPLANATIONS.values()}
@@ -99,7 +144,9 @@ def completed(*words: str, typed: str = "") -> list[tuple[str, str]]:
 
 
 def test_completion_knows_verbs_options_choices_and_codes() -> None:
+    assert completed() == [("plain", verb) for verb in VERBS]
     assert completed(typed="ch") == [("plain", "check")]
+    assert ("plain", "--version") in completed(typed="--v")
     assert ("plain", "--precision") in completed("check", typed="--pre")
     assert ("plain", "affine") in completed("fit", "log.parquet", "--model", typed="aff")
     assert ("plain", "opensearch") in completed("judge", "fit", "--format", typed="o")

@@ -17,12 +17,12 @@ import pytest
 from train_worlds import DOCUMENTS, MISLEADING, QUERIES, RELEVANT, documents, elute, refused, write_world
 from train_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 
-from elute.audit.ranking import err, ndcg
-from elute.cli.train import LEARNERS
+from elute.auditing.ranking_metrics import err, ndcg
+from elute.cli.verbs.train import LEARNERS
 from elute.neural import learners
 from elute.neural.networks import LINEAR
-from elute.train.networks import as_learner
-from elute.train.weights import WEIGHTED
+from elute.training.networks import as_learner
+from elute.training.weights import WEIGHTED
 
 
 @pytest.fixture(scope="module")

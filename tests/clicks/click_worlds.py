@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from elute.clicks import Sessions, model_of
-from elute.simulate.shown import Shown
+from elute.simulation.shown import Shown
 
 DOCUMENTS, RANKS, QUERIES = 7, 5, 3
 

@@ -9,13 +9,13 @@ from click_worlds import every_pattern, plain_params, random_model, random_pages
 from scipy.special import digamma, polygamma
 
 from elute.clicks import MODELS, Sessions, model_of
-from elute.clicks.beta import fit_beta, polygammas
-from elute.clicks.expectation import readings
+from elute.clicks.base.beta import fit_beta, polygammas
+from elute.clicks.exact.expectation import readings
+from elute.clicks.exact.tally import browsing_cells, tally
 from elute.clicks.page import pages_of
-from elute.clicks.tally import browsing_cells, tally
-from elute.estimate.ctr import fit_prior
-from elute.simulate.shown import Shown
-from elute.simulate.users import build_user
+from elute.estimate.models.ctr import fit_prior
+from elute.simulation.shown import Shown
+from elute.simulation.users import build_user
 from reference import click_stories
 from reference import plain_users as plain
 
@@ -110,7 +110,7 @@ def test_parts_of_a_log_are_counted_as_the_whole(monkeypatch: pytest.MonkeyPatch
     parts = [sessions.take(slice(0, 200)), sessions.take(slice(200, 500))]
     whole = tally(sessions, DOCUMENTS, 10, browsing_cells)
     np.testing.assert_array_equal(np.concatenate(tally(parts, DOCUMENTS, 10, browsing_cells)), np.concatenate(whole))
-    monkeypatch.setattr("elute.clicks.tally._DENSE", 1)
+    monkeypatch.setattr("elute.clicks.exact.tally._DENSE", 1)
     np.testing.assert_array_equal(np.concatenate(tally(parts, DOCUMENTS, 10, browsing_cells)), np.concatenate(whole))
     brute = {}
     for row in range(len(sessions)):

@@ -9,8 +9,8 @@ from click_worlds import simulated
 
 from elute.clicks import MODELS, Training, model_of
 from elute.clicks.page import pages_of
-from elute.clicks.structure import log_pages
-from elute.simulate.users import build_user
+from elute.clicks.structure.base import log_pages
+from elute.simulation.users import build_user
 
 DOCUMENTS, RANKS = 12, 4
 COUNTED = [name for name in MODELS if name not in ("ncm", "cacm")]

@@ -12,8 +12,8 @@ from click_worlds import random_model, simulated, sized
 
 from elute.clicks import BY_GRADIENTS, MLP, MODELS, NCM, PBM, ClickModel, Linear, Sessions, Training, model_of
 from elute.errors import EluteError
-from elute.simulate.shown import Shown
-from elute.simulate.users import build_user
+from elute.simulation.shown import Shown
+from elute.simulation.users import build_user
 
 DOCUMENTS, RANKS = 12, 4
 USER = build_user("dbn")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from elute.reproduce import clicks_yandex
-from elute.reproduce.study import Study
+from elute_reproduce.clicks import yandex
+from elute_reproduce.study import Study
 
 
 def test_models_that_know_more_predict_better(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given the clicks above, UBM and DBN beat PBM, PBM the click rates; without them PBM beats the click rates."""
-    monkeypatch.setattr(clicks_yandex, "MODELS", ("dctr", "rdctr", "cascade", "pbm", "ubm", "dbn"))
-    result = clicks_yandex.run(Study(data))
+    monkeypatch.setattr(yandex, "MODELS", ("dctr", "rdctr", "cascade", "pbm", "ubm", "dbn"))
+    result = yandex.run(Study(data))
     assert [claim.holds for claim in result.claims] == [True, True, False, True], result.claims
     found = {(entry.where["model"], entry.where["figure"]): entry.mean for entry in result.compared}
     assert ("cascade", "given clicks above") not in found  # infinite: a second click is impossible there

@@ -11,7 +11,7 @@ import pytest
 from click_worlds import simulated
 
 from elute.clicks import NCM, PBM, Training, model_of
-from elute.simulate.users import build_user
+from elute.simulation.users import build_user
 
 DOCUMENTS, RANKS = 12, 4
 USER = build_user("dbn")

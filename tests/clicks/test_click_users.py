@@ -8,9 +8,9 @@ import pytest
 
 from elute.clicks import Sessions, model_of
 from elute.clicks.logspace import logits_of
-from elute.clicks.towers import embedded
-from elute.simulate.shown import Shown
-from elute.simulate.users import browsing_table, build_user
+from elute.clicks.structure.towers import embedded
+from elute.simulation.shown import Shown
+from elute.simulation.users import browsing_table, build_user
 
 DOCUMENTS, RANKS, PAGES = 40, 10, 250
 TABLE = browsing_table(RANKS)

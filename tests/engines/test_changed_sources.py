@@ -20,9 +20,9 @@ from file_server import ACCESS, SECRET, Served, serving, with_keys
 
 import elute
 from conftest import CHAIN, Outcome
+from elute._util.urls import public
 from elute.cli import main
-from elute.engines import state
-from elute.urls import public
+from elute.engines.fingerprint import compare as state
 
 PASSWORD = "s3cr/et@#"  # noqa: S105
 ENCODED = "s3cr%2Fet%40%23"

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import elute
-from elute.engines import duckdb as engine
-from elute.engines import sql
+from elute.engines.duckdb import engine
+from elute.engines.sql import quoting
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def weak_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     def key(self: engine.DuckDBEngine, what: str, columns: tuple[str, ...]) -> str:
         if self._exact:
             return f"elute_{what}_key"
-        strong = f"hash({sql.names(columns)})"
+        strong = f"hash({quoting.names(columns)})"
         return strong if what == "factor" else f"({strong} % 4)::UBIGINT"
 
     monkeypatch.setattr(engine.DuckDBEngine, "_key", key)

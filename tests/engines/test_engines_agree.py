@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
 import elute
-from elute.engines import outofcore
+from elute.engines.partitioned import engine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "identify"))
 from test_against_reference import ODD_INT64, ODD_TEXT, ODD_UINT64, Case, logs, plain
@@ -39,7 +39,7 @@ def from_counts(path: str, **roles: Any) -> elute.ClickLog:
 
 def from_counts_in_parts(path: str, **roles: Any) -> elute.ClickLog:
     """Counted share by share, and read part by part."""
-    return elute.read_log(counts_of(in_passes(path, **roles)), memory=outofcore.LEAST)
+    return elute.read_log(counts_of(in_passes(path, **roles)), memory=engine.LEAST)
 
 
 def counts_of(log: elute.ClickLog) -> Path:
@@ -51,7 +51,7 @@ def counts_of(log: elute.ClickLog) -> Path:
 
 def in_passes(path: str, **roles: Any) -> elute.ClickLog:
     """With so little memory that there are several passes even over a few rows."""
-    return elute.read_log(path, memory=outofcore.LEAST, **roles)
+    return elute.read_log(path, memory=engine.LEAST, **roles)
 
 
 def in_spark(path: str, **roles: Any) -> elute.ClickLog:
@@ -66,13 +66,13 @@ SPARK = pytest.param(in_spark, marks=pytest.mark.xdist_group("spark"))
 @pytest.fixture
 def tiny_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass for every ten rows."""
-    monkeypatch.setattr(outofcore, "BYTES_A_ROW", (outofcore.LEAST - outofcore.BASE) // 30)
+    monkeypatch.setattr(engine, "BYTES_A_ROW", (engine.LEAST - engine.BASE) // 30)
 
 
 @pytest.fixture
 def some_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass for about 40,000 rows."""
-    monkeypatch.setattr(outofcore, "BYTES_A_ROW", 2_000)
+    monkeypatch.setattr(engine, "BYTES_A_ROW", 2_000)
 
 
 def verdict(read: Reader, path: str, roles: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def test_random_logs_alike(read: Reader, case: Case) -> None:
 @example(case=plain([(None, 1, 1)]))
 def test_random_logs_alike_in_spark(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forests of the partitions are merged on the executors first."""
-    monkeypatch.setattr("elute.engines.spark.FORESTS", 1)
+    monkeypatch.setattr("elute.engines.spark.engine.FORESTS", 1)
     assert_alike(in_spark, case.table, roles_of(case))
 
 
@@ -200,7 +200,7 @@ def test_a_fit_does_not_depend_on_where_the_log_was_counted(
     if read not in (from_counts, from_counts_in_parts, in_passes):
         request.getfixturevalue("spark")
     if read is kept_by_value:
-        monkeypatch.setattr("elute.engines.spark_shares.ANSWERS", 1)  # merged on the executors first
+        monkeypatch.setattr("elute.engines.spark.partitions.ANSWERS", 1)  # merged on the executors first
     path = str(tmp_path / "log.parquet")
     pq.write_table(pq.read_table(data / "yandex" / "test.parquet"), path)
     order = [("query_id", "ascending"), ("doc_id", "ascending")]
@@ -261,7 +261,7 @@ def test_ids_of_any_type_come_back_as_they_were(tmp_path: Path) -> None:
     roles: dict[str, Any] = {"item": ["big", "id", "kind", "day"], "query": "query_id"}
     source = f"duckdb://{place}#log"
     with whole(source, **roles) as first, in_passes(source, **roles) as second:
-        one, other = (elute.PBM().fit(log).relevance_ for log in (first, second))
+        one, other = (elute.PBM(relevance_prior="none").fit(log).relevance_ for log in (first, second))
         assert one.schema == other.schema
         names = roles["item"]
         assert one.select(names).sort_by("big").to_pylist() == other.select(names).sort_by("big").to_pylist()

@@ -22,20 +22,20 @@ from click.testing import CliRunner
 from file_server import serving
 
 from conftest import Outcome
+from elute._util import scratch
+from elute._util.files import write_text
 from elute.cli import main
-from elute.engines import scratch
-from elute.engines.sources import Source
+from elute.engines.duckdb.source import Source
 from elute.errors import EluteError
-from elute.files import write_text
 
 HALTING = """
 import signal, sys, time
-import elute.files
+import elute._util.files
 from elute.cli import main
 from elute.cli.progress import Reporter
 
 point = sys.argv.pop(1)
-whole, told = elute.files.whole, Reporter.__call__
+whole, told = elute._util.files.whole, Reporter.__call__
 
 def halt(here):
     if point in here:
@@ -57,7 +57,7 @@ def tell(self, stage, done, total):
     halt("stage " + stage)
     told(self, stage, done, total)
 
-elute.files.whole, Reporter.__call__ = Halting, tell
+elute._util.files.whole, Reporter.__call__ = Halting, tell
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
 """

@@ -24,9 +24,9 @@ from postgres_server import ENCODED, PASSWORD, Server, running
 import elute
 from conftest import CHAIN, Outcome, run_elute
 from elute.cli import main
-from elute.engines import postgres_state
-from elute.engines.postgres import transaction
-from elute.engines.sources import Source
+from elute.engines.duckdb.source import Source
+from elute.engines.fingerprint import postgres
+from elute.engines.remote.postgres import transaction
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "identify"))
@@ -343,11 +343,11 @@ def test_counts_are_refused_when_the_table_has_changed(
 def test_what_changes_a_table(server: Server, kind: str) -> None:
     url = server.load(pa.table(CHAIN), "days")
     server.run("CREATE TABLE IF NOT EXISTS elsewhere (n int)", "DROP TABLE IF EXISTS new", FLUSH)
-    before = postgres_state.of_table(url)
+    before = postgres.of_table(url)
     assert before is not None
     assert before["table"] == server.url("days", None)
     server.run(*CHANGES[kind].split("; "), FLUSH)
-    assert (postgres_state.of_table(url) != before) is (kind != "nothing")
+    assert (postgres.of_table(url) != before) is (kind != "nothing")
 
 
 def test_partitions_and_views_change_with_what_is_below(server: Server) -> None:
@@ -367,7 +367,7 @@ def test_partitions_and_views_change_with_what_is_below(server: Server) -> None:
     def changed() -> list[str]:
         """Since this was asked before."""
         before = dict(known)
-        known.update({name: postgres_state.of_table(server.url(name)) for name in names})
+        known.update({name: postgres.of_table(server.url(name)) for name in names})
         return [name for name in names if known[name] != before.get(name)]
 
     changed()
@@ -391,7 +391,7 @@ def test_what_cannot_be_asked_is_not_kept(server: Server, tmp_path: Path) -> Non
         "CREATE FOREIGN TABLE afar (query_id int, doc_id int, position int, click int) SERVER files "
         "OPTIONS (program 'echo 1,1,1,0', format 'csv')",
     )
-    assert postgres_state.of_table(server.url("afar")) is None
+    assert postgres.of_table(server.url("afar")) is None
     assert ask("count", server.url("afar"), "--out", tmp_path / "counts").code == 0
     assert not refused(tmp_path / "counts")
 
@@ -413,7 +413,7 @@ def test_a_server_that_wants_the_password_itself_is_not_given_it(server: Server,
         thread = threading.Thread(target=greedy)
         thread.start()
         name = f"postgres://me:{ENCODED}@127.0.0.1:{listening.getsockname()[1]}/db#t"
-        assert postgres_state.again(name) is None
+        assert postgres.again(name) is None
         thread.join()
     assert heard == [b""]
 

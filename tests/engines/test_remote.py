@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import elute
 from conftest import CHAIN, Outcome, run_elute
+from elute._util.urls import censored, scrubbed, shown
 from elute.cli import main
-from elute.engines import remote
-from elute.engines.http_file import HttpFile
-from elute.urls import censored, scrubbed, shown
+from elute.engines.remote import objects
+from elute.engines.remote.http_file import HttpFile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "identify"))
@@ -367,5 +367,5 @@ def test_messages_lose_passwords() -> None:
 
 def test_said_is_one_line_without_frames() -> None:
     framed = "Invalid Input Error: reading the stream registered as 'x' failed: IOError: gone\nand more. Detail: Python"
-    assert remote.said(OSError(framed)) == "gone"
-    assert len(remote.said(OSError("x" * 1000))) <= 240
+    assert objects.said(OSError(framed)) == "gone"
+    assert len(objects.said(OSError("x" * 1000))) <= 240

@@ -8,8 +8,8 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from elute.counts import Cells, Counts
-from elute.shares import Share
+from elute.cells.counts import Cells, Counts
+from elute.cells.partitions import Share
 
 
 class MemoryShares:

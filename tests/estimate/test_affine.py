@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from worlds import Merge, counts_of
 
-from elute.estimate.affine import Affine, _profiled
-from elute.estimate.pbm import PBM
+from elute.estimate.models.affine import Affine, _profiled
+from elute.estimate.models.pbm import PBM
 
 ALPHA = np.array([0.6, 0.5, 0.4, 0.3, 0.2])
 BETA = np.array([0.2, 0.15, 0.1, 0.05, 0.0])
@@ -80,7 +80,7 @@ def test_truth_is_found_at_the_documented_gauge():
     item, factor, n, c = table.T
     p = model.propensity_[factor] * model.relevance_values_[item] + model.offset_[factor]
     assert c @ np.log(p) + (n - c) @ np.log1p(-p) == pytest.approx(model.log_likelihood_)
-    assert model.log_likelihood_ > PBM().fit(counts_of(table)).log_likelihood_ + 100
+    assert model.log_likelihood_ > PBM(relevance_prior="none").fit(counts_of(table)).log_likelihood_ + 100
 
 
 def test_errors_are_those_of_the_whole_information_matrix():
@@ -105,7 +105,7 @@ def test_errors_are_those_of_the_whole_information_matrix():
 def test_a_graph_too_thin_has_no_errors():
     """One item a link is enough for r·o, not for this model."""
     table = [(0, 0, 900, 400), (0, 1, 900, 300), (1, 1, 900, 200), (1, 2, 900, 150)]
-    assert np.isfinite(PBM().fit(counts_of(table)).propensity_log_se_).all()
+    assert np.isfinite(PBM(relevance_prior="none").fit(counts_of(table)).propensity_log_se_).all()
     errors = Affine().fit(counts_of(table)).propensity_log_se_
     assert np.isnan(errors).sum() == 2
 

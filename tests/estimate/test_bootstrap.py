@@ -9,10 +9,10 @@ import pytest
 from worlds import Merge, counts_of
 
 import elute
-from elute.counts import Membership
+from elute.cells.counts import Membership
 from elute.errors import EluteError
-from elute.estimate.bootstrap import Clustered, bootstrap
-from elute.estimate.pbm import PBM
+from elute.estimate.inference.bootstrap import Clustered, bootstrap
+from elute.estimate.models.pbm import PBM
 
 QUERIES, DOCS, POSITIONS = 100, 6, 6
 QUERY = np.repeat(np.arange(QUERIES), DOCS)
@@ -33,21 +33,21 @@ def world(seed, habit):
 
 
 def spread_of_worlds(habit, draws):
-    found = [PBM().fit(counts_of(world(100 + k, habit))).propensity_ for k in range(draws)]
+    found = [PBM(relevance_prior="none").fit(counts_of(world(100 + k, habit))).propensity_ for k in range(draws)]
     return np.std([np.log(o / o[0]) for o in found], axis=0, ddof=1)
 
 
 def test_replicates_are_the_fits_of_what_was_drawn():
     """Two draws written out: every item's rows as often as its query was drawn."""
     table = world(0, 0.3)
-    found = bootstrap(PBM(tolerance=1e-8), counts_of(table), QUERY, replicates=2, seed=3)
+    found = bootstrap(PBM(tolerance=1e-8, relevance_prior="none"), counts_of(table), QUERY, replicates=2, seed=3)
     rng = np.random.default_rng(3)
     logs = []
     for _ in range(2):
         drawn = rng.integers(QUERIES, size=QUERIES)
         rows = [table[QUERY[table[:, 0]] == query] for query in drawn]
         copies = [np.column_stack((part[:, 0] % DOCS + DOCS * k, part[:, 1:])) for k, part in enumerate(rows)]
-        o = PBM(tolerance=1e-8).fit(counts_of(np.concatenate(copies))).propensity_
+        o = PBM(tolerance=1e-8, relevance_prior="none").fit(counts_of(np.concatenate(copies))).propensity_
         logs.append(np.log(o / o[0]))
     assert found.propensity_log_se == pytest.approx(np.std(logs, axis=0, ddof=1), abs=1e-5)
     assert found.factor_replicates.tolist() == [2] * POSITIONS
@@ -55,8 +55,8 @@ def test_replicates_are_the_fits_of_what_was_drawn():
 
 def test_independent_clicks_have_the_errors_of_the_information_matrix():
     counts = counts_of(world(0, 0.0))
-    found = bootstrap(PBM(), counts, QUERY, replicates=200)
-    model = PBM().fit(counts)
+    found = bootstrap(PBM(relevance_prior="none"), counts, QUERY, replicates=200)
+    model = PBM(relevance_prior="none").fit(counts)
     assert found.propensity_log_se[0] == 0
     assert found.propensity_log_se[1:] == pytest.approx(model.propensity_log_se_[1:], rel=0.25)
     assert found.propensity_log_se.sum() == pytest.approx(model.propensity_log_se_.sum(), rel=0.15)
@@ -69,8 +69,8 @@ def test_independent_clicks_have_the_errors_of_the_information_matrix():
 def test_habits_of_queries_widen_it_to_what_repetition_shows():
     counts = counts_of(world(0, 0.4))
     truth = spread_of_worlds(0.4, 100)[1:]
-    found = bootstrap(PBM(), counts, QUERY, replicates=200).propensity_log_se[1:]
-    assert (found > 1.5 * PBM().fit(counts).propensity_log_se_[1:]).all()
+    found = bootstrap(PBM(relevance_prior="none"), counts, QUERY, replicates=200).propensity_log_se[1:]
+    assert (found > 1.5 * PBM(relevance_prior="none").fit(counts).propensity_log_se_[1:]).all()
     assert found == pytest.approx(truth, rel=0.35)
     assert found.mean() == pytest.approx(truth.mean(), rel=0.2)
 
@@ -87,8 +87,8 @@ def single_impressions(table, sessions, seed):
 def test_sessions_renew_the_items_clicks():
     table = world(0, 0.0)
     counts = counts_of(table)
-    found = bootstrap(PBM(), counts, single_impressions(table, 5_000, 0), replicates=150)
-    model = PBM().fit(counts)
+    found = bootstrap(PBM(relevance_prior="none"), counts, single_impressions(table, 5_000, 0), replicates=150)
+    model = PBM(relevance_prior="none").fit(counts)
     assert found.propensity_log_se[1:] == pytest.approx(model.propensity_log_se_[1:], rel=0.25)
     often = np.bincount(table[:, 0], table[:, 3]) >= 15
     ratio = (found.relevance_log_se / model.relevance_log_se_)[often]
@@ -114,7 +114,7 @@ def test_absent_items_and_factors_are_counted():
     others, whole = sum(d != {1} for d in drawn), sum(1 in d and d != {1} for d in drawn)
     assert 0 < whole < others < 100
     for cluster in (np.array([0, 2, 1, 1]), cells):
-        found = bootstrap(PBM(), counts, cluster, replicates=100)
+        found = bootstrap(PBM(relevance_prior="none"), counts, cluster, replicates=100)
         seen = found.factor_replicates
         assert seen.tolist() == [others, others, whole]
         assert (found.disconnected, found.failed) == (100 - whole, 0)
@@ -141,11 +141,14 @@ def test_queries_come_from_the_counts():
     counts = counts_of(world(0, 0.2))
     items = np.arange(counts.n_items, dtype=np.int32)
     known = replace(counts, membership=Membership(QUERIES, QUERY.astype(np.int32), items, counts.item_impressions))
-    given, default = bootstrap(PBM(), counts, QUERY, replicates=5), bootstrap(PBM(), known, replicates=5)
+    given, default = (
+        bootstrap(PBM(relevance_prior="none"), counts, QUERY, replicates=5),
+        bootstrap(PBM(relevance_prior="none"), known, replicates=5),
+    )
     assert (given.propensity_log_se == default.propensity_log_se).all()
     twice = Membership(2, np.zeros(counts.n_items + 1, np.int32), np.append(items, 0), np.ones(counts.n_items + 1))
     with pytest.raises(EluteError, match="several queries"):
-        bootstrap(PBM(), replace(counts, membership=twice), replicates=5)
+        bootstrap(PBM(relevance_prior="none"), replace(counts, membership=twice), replicates=5)
 
 
 def test_what_cannot_be_drawn_is_said():
@@ -153,24 +156,24 @@ def test_what_cannot_be_drawn_is_said():
     counts = counts_of(table)
     cells = single_impressions(table, 10, 0)
     with pytest.raises(EluteError, match="no query column"):
-        bootstrap(PBM(), counts)
+        bootstrap(PBM(relevance_prior="none"), counts)
     with pytest.raises(EluteError, match="5 entries for 600 items"):
-        bootstrap(PBM(), counts, np.zeros(5, int))
+        bootstrap(PBM(relevance_prior="none"), counts, np.zeros(5, int))
     with pytest.raises(EluteError, match="two clusters or more"):
-        bootstrap(PBM(), counts, np.zeros(600, int))
+        bootstrap(PBM(relevance_prior="none"), counts, np.zeros(600, int))
     with pytest.raises(EluteError, match="replicates"):
-        bootstrap(PBM(), counts, QUERY, replicates=1)
+        bootstrap(PBM(relevance_prior="none"), counts, QUERY, replicates=1)
     with pytest.raises(EluteError, match="add up"):
-        bootstrap(PBM(), counts, cells._replace(clicks=1 - cells.clicks))
+        bootstrap(PBM(relevance_prior="none"), counts, cells._replace(clicks=1 - cells.clicks))
     with pytest.raises(EluteError, match="do not have"):
-        bootstrap(PBM(), counts, cells._replace(item=cells.item + 1))
+        bootstrap(PBM(relevance_prior="none"), counts, cells._replace(item=cells.item + 1))
 
 
 def test_queries_of_a_real_log_do_not_agree(data):
     """Yandex: 20 queries, one of them most of the log; clusters make errors about twice as large."""
     with elute.read_log(data / "yandex" / "train.parquet") as log:
-        found = bootstrap(PBM(), log, replicates=60)
-        model = PBM().fit(log)
+        found = bootstrap(PBM(relevance_prior="none"), log, replicates=60)
+        model = PBM(relevance_prior="none").fit(log)
     assert found.clusters == 20
     assert found.failed == 0
     assert (found.propensity_log_se[1:] > model.propensity_log_se_[1:]).all()

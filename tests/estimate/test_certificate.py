@@ -9,8 +9,8 @@ import pytest
 from worlds import Merge, counts_of, draw
 
 from conftest import call_elute
-from elute.estimate.certificate import certify
-from elute.estimate.pbm import PBM
+from elute.estimate.inference.certificate import certify
+from elute.estimate.models.pbm import PBM
 from elute.identify.information import information, laplacian, pseudo_inverse
 
 
@@ -41,7 +41,7 @@ def test_the_one_item_that_holds_a_graph_together_is_the_weakest_link():
 @pytest.mark.parametrize("seed", range(3))
 def test_resistances_are_those_of_the_dense_inverse(seed):
     counts = counts_of(draw(seed, 60, 8, 0.3, 60)[0])
-    fit = PBM().fit(counts)
+    fit = PBM(relevance_prior="none").fit(counts)
     p = fit.relevance_values_[np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))]
     w = information(counts.impressions, p * fit.propensity_[counts.factor])
     inverse = pseudo_inverse(laplacian(counts.offsets, counts.factor, w, counts.n_factors), np.zeros(8, np.int64))

@@ -13,13 +13,13 @@ from scipy.optimize import brentq
 from worlds import Merge, counts_of, draw
 
 from elute.errors import EluteError
-from elute.estimate.boundary import parts
-from elute.estimate.dla import DLA
-from elute.estimate.em import RegressionEM
-from elute.estimate.pbm import PBM
-from elute.estimate.problem import pose
-from elute.estimate.profile import fit_items
-from elute.estimate.two_tower import TwoTower
+from elute.estimate.models.dla import DLA
+from elute.estimate.models.em import RegressionEM
+from elute.estimate.models.pbm import PBM
+from elute.estimate.models.two_tower import TwoTower
+from elute.estimate.solve.boundary import parts
+from elute.estimate.solve.problem import pose
+from elute.estimate.solve.profile import fit_items
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from reference.plain_pbm import comparable, highest_likelihood, log_likelihood
@@ -31,7 +31,7 @@ CASES = [(seed, mean) for seed in range(6) for mean in (0, 2, 30)]
 def test_scipy_finds_no_higher_likelihood(seed, mean):
     """Sparse ones too, where cells clicked every time press against p = 1, or there is no maximum, only a supremum."""
     table, _, _ = draw(seed, 12, 4, 0.5, mean)
-    model = PBM().fit(counts_of(table))
+    model = PBM(relevance_prior="none").fit(counts_of(table))
     best = max(highest_likelihood(table, start) for start in range(3))
     assert model.log_likelihood_ >= best - 1e-5
     assert model.log_likelihood_ <= best + 1e-3
@@ -43,7 +43,7 @@ def test_scipy_finds_no_higher_likelihood(seed, mean):
 
 def test_rounding_is_no_gradient():
     """By symmetry propensities are alike at every step; what rounding leaves of their gradient leads nowhere."""
-    model = PBM().fit(counts_of([(0, 0, 3, 0), (0, 1, 3, 3), (1, 0, 3, 3), (1, 1, 3, 0)]))
+    model = PBM(relevance_prior="none").fit(counts_of([(0, 0, 3, 0), (0, 1, 3, 3), (1, 0, 3, 3), (1, 1, 3, 0)]))
     assert model.reason_ == ""
     np.testing.assert_allclose(model.propensity_, 1)
     np.testing.assert_allclose(model.relevance_values_, 0.5, rtol=1e-4)
@@ -101,7 +101,7 @@ def test_no_model_beats_it_on_a_mixed_log(seed):
             n = int(1 + rng.poisson(size * rng.uniform(0, 1) ** 4))
             table.append((item, int(factor), n, int(rng.binomial(n, r * o[factor]))))
     counts = counts_of(table)
-    model = PBM().fit(counts)
+    model = PBM(relevance_prior="none").fit(counts)
     assert model.converged_
     for other in (TwoTower(), RegressionEM(max_iter=2_000), DLA()):
         assert model.log_likelihood_ >= other.fit(counts).log_likelihood_ - 1e-3
@@ -109,8 +109,8 @@ def test_no_model_beats_it_on_a_mixed_log(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_newton_needs_few_steps(seed):
-    assert PBM().fit(counts_of(draw(seed, 60, 10, 0.5, 200)[0])).iterations_ <= 5
-    assert PBM().fit(counts_of(draw(seed, 300, 10, 0.5, 1)[0])).iterations_ <= 25
+    assert PBM(relevance_prior="none").fit(counts_of(draw(seed, 60, 10, 0.5, 200)[0])).iterations_ <= 5
+    assert PBM(relevance_prior="none").fit(counts_of(draw(seed, 300, 10, 0.5, 1)[0])).iterations_ <= 25
 
 
 def test_weakly_connected_groups_converge():
@@ -125,7 +125,7 @@ def test_weakly_connected_groups_converge():
             factors[0] = 10 * group + 15
         r = 0.9 if item < 9 else rng.uniform(0.1, 0.9)
         table += [(item, int(t), 40, int(rng.binomial(40, r * o[t]))) for t in sorted(set(factors))]
-    model = PBM().fit(counts_of(table))
+    model = PBM(relevance_prior="none").fit(counts_of(table))
     assert model.converged_
     assert model.iterations_ <= 20
     far = np.abs(np.log(model.propensity_ / o) - np.log(model.propensity_ / o)[model.propensity_.argmax()])
@@ -134,15 +134,17 @@ def test_weakly_connected_groups_converge():
 
 def test_any_start_ends_in_the_same_place():
     counts = counts_of(draw(3, 80, 8, 0.4, 5)[0])
-    expected = PBM(tolerance=1e-7).fit(counts).propensity_
+    expected = PBM(tolerance=1e-7, relevance_prior="none").fit(counts).propensity_
     for start in (1.0, 0.01, np.random.default_rng(0).uniform(0.01, 1, 8)):
-        assert PBM(tolerance=1e-7, start=start).fit(counts).propensity_ == pytest.approx(expected, rel=1e-5)
+        assert PBM(tolerance=1e-7, start=start, relevance_prior="none").fit(counts).propensity_ == pytest.approx(
+            expected, rel=1e-5
+        )
     with pytest.raises(EluteError, match="one for each of the 8 factors"):
-        PBM(start=np.ones(3)).fit(counts)
+        PBM(start=np.ones(3), relevance_prior="none").fit(counts)
 
 
 def test_a_log_without_clicks():
-    model = PBM().fit(counts_of([(0, 0, 5, 0), (0, 1, 5, 0), (1, 1, 3, 0)]))
+    model = PBM(relevance_prior="none").fit(counts_of([(0, 0, 5, 0), (0, 1, 5, 0), (1, 1, 3, 0)]))
     assert model.propensity_.tolist() == [0, 0]
     assert model.relevance_values_.tolist() == [0, 0]
     assert np.isnan(model.propensity_log_se_).all()
@@ -151,7 +153,7 @@ def test_a_log_without_clicks():
 
 
 def test_one_factor():
-    model = PBM().fit(counts_of([(0, 0, 10, 5), (1, 0, 10, 1)]))
+    model = PBM(relevance_prior="none").fit(counts_of([(0, 0, 10, 5), (1, 0, 10, 1)]))
     assert model.propensity_.tolist() == [1]
     assert model.propensity_log_se_.tolist() == [0]
     assert model.relevance_values_ == pytest.approx([0.5, 0.1])
@@ -159,7 +161,7 @@ def test_one_factor():
 
 
 def test_one_item():
-    model = PBM().fit(counts_of([(0, 0, 10, 8), (0, 1, 10, 2), (0, 2, 40, 0)]))
+    model = PBM(relevance_prior="none").fit(counts_of([(0, 0, 10, 8), (0, 1, 10, 2), (0, 2, 40, 0)]))
     assert model.propensity_ == pytest.approx([1, 0.25, 0])
     assert model.relevance_values_ == pytest.approx([0.8])
     variance = (1 / 0.8 + 1 / 0.2 - 2) / 10
@@ -168,7 +170,7 @@ def test_one_item():
 
 
 def test_everything_clicked():
-    model = PBM().fit(counts_of([(0, 0, 5, 5), (0, 1, 5, 5), (1, 1, 3, 3), (1, 2, 1, 1)]))
+    model = PBM(relevance_prior="none").fit(counts_of([(0, 0, 5, 5), (0, 1, 5, 5), (1, 1, 3, 3), (1, 2, 1, 1)]))
     assert model.converged_
     assert model.propensity_ == pytest.approx([1, 1, 1], abs=1e-4)
     assert model.relevance_values_ == pytest.approx([1, 1], abs=1e-4)
@@ -178,7 +180,9 @@ def test_everything_clicked():
 @pytest.mark.parametrize("skips", [0, 1])
 def test_huge_counts_next_to_certainty(skips):
     n = 10**12
-    model = PBM().fit(counts_of([(0, 0, n, n - skips), (0, 1, n, n // 2), (1, 0, n, n // 4), (1, 1, n, n // 8)]))
+    model = PBM(relevance_prior="none").fit(
+        counts_of([(0, 0, n, n - skips), (0, 1, n, n // 2), (1, 0, n, n // 4), (1, 1, n, n // 8)])
+    )
     assert model.converged_
     assert model.propensity_ == pytest.approx([1, 0.5], rel=1e-5)
     assert model.relevance_values_ == pytest.approx([1, 0.25], rel=1e-5)
@@ -187,7 +191,7 @@ def test_huge_counts_next_to_certainty(skips):
 def test_factors_beyond_the_clicks_are_named():
     """Item 0 ties 0 to 1; 2 is tied to them by unclicked impressions only, one way."""
     table = [(0, 0, 10, 5), (0, 1, 10, 4), (0, 2, 10, 0), (1, 2, 10, 3)]
-    model = PBM().fit(counts_of(table))
+    model = PBM(relevance_prior="none").fit(counts_of(table))
     assert not model.converged_
     assert "position 2" in model.reason_
     assert model.propensity_[:2] == pytest.approx([1, 0.8])
@@ -200,7 +204,7 @@ def test_factors_beyond_the_clicks_are_named():
 
 def test_clicks_both_ways_make_it_finite():
     table = [(0, 0, 10, 5), (0, 1, 10, 4), (0, 2, 10, 0), (1, 2, 10, 3), (1, 0, 10, 0)]
-    model = PBM().fit(counts_of(table))
+    model = PBM(relevance_prior="none").fit(counts_of(table))
     assert model.converged_
     assert np.isfinite(model.propensity_).all()
     assert (model.propensity_ > 0).all()
@@ -208,7 +212,7 @@ def test_clicks_both_ways_make_it_finite():
 
 def test_components_are_scaled_apart():
     table = [(0, 0, 10, 4), (0, 1, 10, 2), (1, 2, 10, 3), (1, 3, 10, 6)]
-    model = PBM().fit(counts_of(table))
+    model = PBM(relevance_prior="none").fit(counts_of(table), allow_unidentified=True)
     assert model.component_.tolist() == [0, 0, 1, 1]
     assert model.propensity_ == pytest.approx([1, 0.5, 0.5, 1])
     assert model.relevance_values_ == pytest.approx([0.4, 0.6])
@@ -217,7 +221,7 @@ def test_components_are_scaled_apart():
 
 def test_a_merge_joins_them():
     table = [(0, 0, 10, 4), (0, 1, 10, 2), (1, 2, 10, 3), (1, 3, 10, 6)]
-    model = PBM().fit(counts_of(table), plan=Merge((1, 2)))
+    model = PBM(relevance_prior="none").fit(counts_of(table), plan=Merge((1, 2)))
     assert model.component_.tolist() == [0, 0, 0, 0]
     assert model.propensity_ == pytest.approx([1, 0.5, 0.5, 1])
     assert model.propensities_.column_names == ["position", "component", "propensity", "log_se"]
@@ -225,6 +229,6 @@ def test_a_merge_joins_them():
 
 
 def test_stopping_early_is_said():
-    model = PBM(max_iter=1, tolerance=1e-12).fit(counts_of(draw(0, 60, 10, 0.5, 3)[0]))
+    model = PBM(max_iter=1, tolerance=1e-12, relevance_prior="none").fit(counts_of(draw(0, 60, 10, 0.5, 3)[0]))
     assert not model.converged_
     assert "stopped after 1 steps" in model.reason_

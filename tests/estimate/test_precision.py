@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from worlds import counts_of, draw
 
-from elute.estimate import precision
-from elute.estimate.pbm import PBM
+from elute.estimate.models.pbm import PBM
+from elute.estimate.solve import standard_errors as precision
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from reference.plain_pbm import standard_errors
@@ -19,7 +19,7 @@ from reference.plain_pbm import standard_errors
 @pytest.mark.parametrize("seed", range(5))
 def test_errors_are_those_of_the_whole_information_matrix(seed):
     table, _, _ = draw(seed, 30, 6, 0.4, 60)
-    model = PBM(tolerance=1e-8).fit(counts_of(table))
+    model = PBM(tolerance=1e-8, relevance_prior="none").fit(counts_of(table))
     of_items, of_factors = standard_errors(
         table, model.relevance_values_, model.propensity_, int(model.propensity_.argmax())
     )
@@ -29,7 +29,7 @@ def test_errors_are_those_of_the_whole_information_matrix(seed):
 
 def test_sampled_errors_are_near_the_exact_ones(monkeypatch):
     counts = counts_of(draw(1, 300, 40, 0.15, 30)[0])
-    exact, sampled = PBM().fit(counts), PBM().fit(counts)
+    exact, sampled = PBM(relevance_prior="none").fit(counts), PBM(relevance_prior="none").fit(counts)
     assert exact.propensity_log_se_.max() > 0
     monkeypatch.setattr(precision, "DENSE", 0)
     ratio = (
@@ -50,7 +50,7 @@ def test_intervals_cover_the_truth():
     rng = np.random.default_rng(11)
     for _ in range(300):
         c = rng.binomial(n, r[item] * o[factor])
-        model = PBM().fit(counts_of(np.stack((item, factor, n, c), axis=1)))
+        model = PBM(relevance_prior="none").fit(counts_of(np.stack((item, factor, n, c), axis=1)))
         assert model.converged_
         assert model.propensity_.argmax() == 0
         covered_factors.append(np.abs(np.log(model.propensity_ / o)) <= 1.96 * model.propensity_log_se_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from elute.counts import Counts
+from elute.cells.counts import Counts
 
 
 def counts_of(table, factors=None) -> Counts:

@@ -43,4 +43,6 @@ def test_verdict_in_words(chain: pa.Table) -> None:
     sound = elute.check(elute.read_log(chain.slice(0, 3)))
     assert sound.sentence == "Relevance is recoverable from this log: its 2 factors form one component."
     assert broken.sentence in repr(broken)
-    assert "<table>" in broken._repr_html_()
+    page = broken._repr_html_()
+    assert "<svg" in page
+    assert "not recoverable" in page

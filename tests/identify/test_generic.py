@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elute.errors import EluteError
-from elute.identify.equations import pose
-from elute.identify.field import random_prime, random_residues, solve
-from elute.identify.generic import generic_identifiability, parse
-from elute.identify.nullspace import null_directions
-from elute.identify.supports import Supports, cells_by_item, group
+from elute.identify.generic.equations import pose
+from elute.identify.generic.field import random_prime, random_residues, solve
+from elute.identify.generic.identifiability import generic_identifiability, parse
+from elute.identify.generic.nullspace import null_directions
+from elute.identify.generic.supports import Supports, cells_by_item, group
 from reference.plain_jacobian import (
     Cells,
     affine_rank_by_counting,

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import elute
-from elute.counts import Cells
-from elute.identify.probability import SAMPLES, SHARES, Sampling, estimate
-from elute.shares import Share
+from elute.cells.counts import Cells
+from elute.cells.partitions import Share
+from elute.checking.probability import SAMPLES, SHARES, Sampling, estimate
 
 
 def by_the_formula(impressions: int, items: int, factors: int) -> float:

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elute.errors import EluteError
-from elute.io import baidu
-from elute.io.tally import Tally
+from elute.io.logs import baidu
+from elute.io.logs.tally import Tally
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elute.cli import main
-from elute.cli.convert import FORMATS
+from elute.cli.verbs.convert import FORMATS
 from elute.errors import EluteError
-from elute.io import pages
-from elute.io.convert import READERS, convert
-from elute.io.tally import Tally
+from elute.io.logs import pages
+from elute.io.logs.convert import READERS, convert
+from elute.io.logs.tally import Tally
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from elute.errors import EluteError
 from elute.io import letor
-from elute.io.decimals import MAX_FLOAT32
-from elute.ranking import RankingData
+from elute.io.text.decimals import MAX_FLOAT32
+from elute.ranking.data import RankingData
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import elute
 from elute.errors import EluteError
-from elute.io import tiangong
-from elute.io.convert import convert
-from elute.io.tally import Tally
+from elute.io.logs import tiangong
+from elute.io.logs.convert import convert
+from elute.io.logs.tally import Tally
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elute.errors import EluteError
-from elute.io import ubi
-from elute.io.tally import Tally
+from elute.io.logs import ubi
+from elute.io.logs.tally import Tally
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
 

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elute.errors import EluteError
-from elute.io import yandex
-from elute.io.convert import convert
-from elute.io.tally import Tally
+from elute.io.logs import yandex
+from elute.io.logs.convert import convert
+from elute.io.logs.tally import Tally
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elute.estimate.laplacian import _multiply, multiply
-from elute.estimate.pbm import PBM
+from elute.estimate.models.pbm import PBM
+from elute.estimate.solve.laplacian import _multiply, multiply
 from elute.kernels import blocks as module
 from elute.kernels.blocks import blocks, each
 
@@ -50,9 +50,9 @@ def test_a_fit_in_blocks_is_the_fit(monkeypatch):
     assert ((n == c).sum(), (c == 0).sum()) > (100, 20)
     rows = np.stack((item, factor, n, c), axis=1)
     counts = counts_of(rows[np.isin(item, np.unique(item))].tolist(), 12)
-    whole = PBM().fit(counts)
+    whole = PBM(relevance_prior="none").fit(counts)
     monkeypatch.setattr(module, "_CELLS", 150)
-    parts = PBM().fit(counts)
+    parts = PBM(relevance_prior="none").fit(counts)
     assert parts.iterations_ == whole.iterations_
     assert parts.propensity_ == pytest.approx(whole.propensity_, rel=1e-9)
     assert parts.relevance_values_ == pytest.approx(whole.relevance_values_, rel=1e-9)

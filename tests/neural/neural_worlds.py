@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from elute.neural.data import Batch
 from elute.neural.sources import World, world
-from elute.ranking import RankingData
+from elute.ranking.data import RankingData
 from reference.neural_plain import Shown
 
 POSITIONS, FEATURES = 5, 8

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from neural_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 from neural_worlds import graded, quick
 
-from elute.audit.ranking import ndcg as audited
+from elute.auditing.ranking_metrics import ndcg as audited
 from elute.errors import EluteError
 from elute.neural import losses
 from elute.neural.metrics import judged, ndcg

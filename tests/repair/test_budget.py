@@ -13,7 +13,7 @@ from elute.identify.information import information, laplacian, link, pseudo_inve
 from elute.repair import budget as budget_module
 from elute.repair.allowed import Allowed, Cells
 from elute.repair.budget import MAX_FACTORS, spend
-from elute.repair.swap import NO_SWAPS, minimum_swaps
+from elute.repair.swap_search import NO_SWAPS, minimum_swaps
 
 
 def world(seed, k=3, n_factors=10, n_items=60, impressions=(20, 400)):

@@ -10,7 +10,7 @@ import pytest
 
 from elute.repair.allowed import Cells
 from elute.repair.spanning import minimum_merges
-from elute.repair.swap import minimum_swaps
+from elute.repair.swap_search import minimum_swaps
 
 
 def lists(data, name, kind):

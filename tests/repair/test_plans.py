@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import elute
 from conftest import call_elute
-from elute.repair import known
-from elute.repair.intervention import Constraints
+from elute.cells.structure import of_counts
+from elute.repair import given as known
 from elute.repair.plan import load
-from elute.structure import of_counts
+from elute.repair.swap import Constraints
 
 rows = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 9), st.sampled_from("xyz")), min_size=1, max_size=30)
 
@@ -188,7 +188,7 @@ def test_plans_for_other_logs_are_refused(path: Path, tmp_path: Path) -> None:
     assert "names factors that this log lacks: position 3; position 4; position 5" in lacking.err
     plan.write_text('{"method": "merge"}')
     broken = call_elute("check", path, "--plan", plan)
-    assert (broken.code, "is no plan of elute" in broken.err) == (1, True)
+    assert (broken.code, "is not a plan of elute" in broken.err) == (1, True)
     assert "no plan" in call_elute("check", path, "--plan", tmp_path / "nowhere.json").err
 
 
@@ -222,8 +222,8 @@ def test_swap_fits_first_where_nothing_is_given(demo_logs: Path) -> None:
     """By default relevance and propensities come from the position-based model under the cheapest merge."""
     check = elute.check(elute.read_log(demo_logs / "broken.parquet"))
     by_default = elute.swap(check)
-    from elute.estimate.pbm import PBM
+    from elute.estimate.models.pbm import PBM
 
-    fit = PBM().fit(check.counts, elute.merge(check))
+    fit = PBM(relevance_prior="none").fit(check.counts, elute.merge(check))
     assert by_default == elute.swap(check, fit.relevance_values_, fit.propensity_)
     assert elute.check(check.log, plan=by_default).recoverable

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elute.repair.allowed import Allowed, Cells
-from elute.repair.swap import impressions_needed, minimum_swaps
+from elute.repair.swap_search import impressions_needed, minimum_swaps
 
 
 def random_cells(rng, k, n_factors, n_items, coarse=False, holes=False):

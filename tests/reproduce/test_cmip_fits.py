@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elute.audit.clicks import perplexity
+from elute.auditing.perplexity import perplexity
 from elute.clicks import UBM, Training
 from elute.progress import silent
-from elute.ranking import RankingData
-from elute.reproduce.cmip_fits import TEMPERATURES, Job, Logs, Sizes, counted, fit_counted, sessions, simulate
-from elute.reproduce.cmip_together import fit_together, predicted_together
-from elute.reproduce.cmip_world import POLICIES, Documents
+from elute.ranking.data import RankingData
+from elute_reproduce.cmip.fits import TEMPERATURES, Job, Logs, Sizes, counted, fit_counted, sessions, simulate
+from elute_reproduce.cmip.together import fit_together, predicted_together
+from elute_reproduce.cmip.world import POLICIES, Documents
 
 SIZES = Sizes(train=60, validation=20, test=20, pages=5, epochs=3, batch=64, rate=0.05)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import r2_score
 from sklearn.tree import DecisionTreeRegressor
 
-from elute.reproduce import cmip_regression as regression
+from elute_reproduce.cmip import regression
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from elute.errors import EluteError
-from elute.ranking import RankingData
-from elute.reproduce import cmip_figure1, cmip_figure2, cmip_grid, cmip_table1, cmip_table2
-from elute.reproduce.cmip_documents import GradedSet, load
-from elute.reproduce.cmip_fits import MODELS, TEMPERATURES, Row, Sizes
-from elute.reproduce.cmip_world import LOGGING, POLICIES, READINGS, USERS
-from elute.reproduce.page import markdown
-from elute.reproduce.study import Study
+from elute.ranking.data import RankingData
+from elute_reproduce.cmip import figure1, figure2, grid, table1, table2
+from elute_reproduce.cmip.documents import GradedSet, load
+from elute_reproduce.cmip.fits import MODELS, TEMPERATURES, Row, Sizes
+from elute_reproduce.cmip.world import LOGGING, POLICIES, READINGS, USERS
+from elute_reproduce.page import markdown
+from elute_reproduce.study import Study
 
 SEEDS = 4
 
@@ -52,15 +52,15 @@ def graded() -> GradedSet:
 
 @pytest.fixture
 def study(graded: GradedSet, monkeypatch: pytest.MonkeyPatch) -> Study:
-    monkeypatch.setattr(cmip_grid, "load", lambda data: graded)
-    monkeypatch.setattr(cmip_grid, "make", lambda graded, sizes, study: made_up())
-    monkeypatch.setattr(cmip_table1, "REPETITIONS", 20)
-    monkeypatch.setattr(cmip_table2, "WAYS", (cmip_grid.TEXT, cmip_table2.CODE))
+    monkeypatch.setattr(grid, "load", lambda data: graded)
+    monkeypatch.setattr(grid, "make", lambda graded, sizes, study: made_up())
+    monkeypatch.setattr(table1, "REPETITIONS", 20)
+    monkeypatch.setattr(table2, "WAYS", (grid.TEXT, table2.CODE))
     return Study(seeds=SEEDS)
 
 
 def test_cells_are_the_sixteen_of_table_1_and_hold_the_right_rows(study: Study) -> None:
-    cells = cmip_grid.grid(study).cells()
+    cells = grid.grid(study).cells()
     assert len({(c.user, c.logging, c.test) for c in cells}) == 16
     assert all(c.logging != c.test for c in cells)
     wanted = {"reading": "text", "user": "DBN", "logging": "LambdaMART", "model": "UBM", "seed": 2, "temperature": 0.1}
@@ -72,22 +72,22 @@ def test_cells_are_the_sixteen_of_table_1_and_hold_the_right_rows(study: Study) 
 
 
 def test_the_metric_that_predicts_is_found(study: Study) -> None:
-    found = cmip_table1.measure(cmip_grid.grid(study).cells(), 40)
-    mean = dict(zip(cmip_table1.SETS, found.mean.mean(axis=0), strict=True))
+    found = table1.measure(grid.grid(study).cells(), 40)
+    mean = dict(zip(table1.SETS, found.mean.mean(axis=0), strict=True))
     assert mean["CMIP"] > 0.9 > 0.2 > max(mean["ind PPL"], mean["nDCG"], mean["ind PPL, nDCG"])
     assert all(marks[2] == "▲" and marks[3] == "" for marks in found.mark)
 
 
 def test_table_1_says_so(study: Study) -> None:
-    result = cmip_table1.run(study)
+    result = table1.run(study)
     assert [result.claims[i].holds for i in (0, 4)] == [True, True], result.claims
     assert "(0.276)" in markdown(result)
 
 
 def test_regrets_are_those_of_a_plain_loop(study: Study) -> None:
     """Strategies by CMIP and by perplexity alone, computed again from scratch."""
-    cells = cmip_grid.grid(study).cells()[:3]
-    found = cmip_table2.regrets(cells)
+    cells = grid.grid(study).cells()[:3]
+    found = table2.regrets(cells)
     for name, metric in (("CMIP", "cmip"), ("PPL", "inside")):
         for i, cell in enumerate(cells):
             for run in range(SEEDS):
@@ -98,11 +98,11 @@ def test_regrets_are_those_of_a_plain_loop(study: Study) -> None:
                     for some in combinations(range(7), size)
                 ]
                 assert found[name][i, run] == pytest.approx(1000 * float(np.mean(lost)))
-    assert len(cmip_table2.SUBSETS) == 29
+    assert len(table2.SUBSETS) == 29
 
 
 def test_table_2_prefers_cmip_where_only_it_knows(study: Study) -> None:
-    result = cmip_table2.run(study)
+    result = table2.run(study)
     mean = {entry.where["strategy"]: entry.mean for entry in result.compared}
     assert mean["CMIP"] == pytest.approx(0, abs=0.2)
     assert mean["top-4 CMIP: nDCG"] < mean["nDCG"]
@@ -110,7 +110,7 @@ def test_table_2_prefers_cmip_where_only_it_knows(study: Study) -> None:
 
 
 def test_figure_2_has_the_worst_model_and_its_cmip(study: Study) -> None:
-    result = cmip_figure2.run(study)
+    result = figure2.run(study)
     assert "CACM 0.6" in result.claims[1].evidence
     assert not result.claims[1].holds
     assert len(result.figures[0].spec["hconcat"]) == 4
@@ -118,9 +118,9 @@ def test_figure_2_has_the_worst_model_and_its_cmip(study: Study) -> None:
 
 def test_the_grid_is_kept_and_used_again(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = dataclasses.replace(study, out=tmp_path)
-    first = cmip_grid.grid(study)
-    monkeypatch.setattr(cmip_grid, "make", lambda *given: pytest.fail("made again"))
-    again = cmip_grid.grid(dataclasses.replace(study, seeds=3))
+    first = grid.grid(study)
+    monkeypatch.setattr(grid, "make", lambda *given: pytest.fail("made again"))
+    again = grid.grid(dataclasses.replace(study, seeds=3))
     assert again.table.num_rows == first.table.num_rows * 3 // SEEDS
     assert set(again.table["seed"].to_pylist()) == {0, 1, 2}
 
@@ -129,22 +129,22 @@ def test_the_grid_is_made_again_for_other_settings_or_more_seeds(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = dataclasses.replace(study, out=tmp_path)
-    cmip_grid.grid(study)
+    grid.grid(study)
     made = []
-    monkeypatch.setattr(cmip_grid, "make", lambda *given: made.append(1) or made_up())
-    monkeypatch.setattr(cmip_grid, "SMALL", Sizes(rate=0.5))
-    cmip_grid.grid(study)
+    monkeypatch.setattr(grid, "make", lambda *given: made.append(1) or made_up())
+    monkeypatch.setattr(grid, "SMALL", Sizes(rate=0.5))
+    grid.grid(study)
     assert len(made) == 1
-    pq.write_table(pa.table({"seed": [0]}), tmp_path / cmip_grid.FILE)
-    cmip_grid.grid(study)
+    pq.write_table(pa.table({"seed": [0]}), tmp_path / grid.FILE)
+    grid.grid(study)
     assert len(made) == 2
 
 
 def test_figure_1_shows_the_echo(graded: GradedSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Users are position-based: the PBM's relevance has no slope within a grade, the click rate's has."""
-    monkeypatch.setattr(cmip_figure1, "load", lambda data: graded)
-    monkeypatch.setattr(cmip_figure1, "SMALL", Sizes(validation=1, test=1))
-    result = cmip_figure1.run(Study(seeds=1))
+    monkeypatch.setattr(figure1, "load", lambda data: graded)
+    monkeypatch.setattr(figure1, "SMALL", Sizes(validation=1, test=1))
+    result = figure1.run(Study(seeds=1))
     mean = {(e.where["model"], e.where["metric"]): e.mean for e in result.compared}
     assert mean["DCTR", "CMIP"] > 2 * mean["PBM", "CMIP"]
     assert mean["DCTR", "correlation within a grade"] < -0.6 < -0.35 < mean["PBM", "correlation within a grade"] < 0.35

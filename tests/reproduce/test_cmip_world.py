@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elute.ranking import RankingData
-from elute.reproduce import cmip_world as worlds
-from elute.simulate.shown import Shown
+from elute.ranking.data import RankingData
+from elute.simulation.shown import Shown
+from elute_reproduce.cmip import world as worlds
 
 
 def documents(queries: int = 6, width: int = 10) -> worlds.Documents:

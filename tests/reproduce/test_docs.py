@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elute.reproduce.studies import STUDIES
+from elute_reproduce.studies import STUDIES
 
 PAGES = Path(__file__).parents[2] / "docs" / "reproductions"
 

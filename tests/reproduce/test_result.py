@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 from elute.errors import EluteError
-from elute.report import charts
-from elute.reproduce import page
-from elute.reproduce.result import Claim, Compared, Figure, Published, Reproduction
-from elute.reproduce.studies import STUDIES, reproduce
-from elute.reproduce.study import Study
+from elute.reporting.charts import specs
+from elute_reproduce import page
+from elute_reproduce.result import Claim, Compared, Figure, Published, Reproduction
+from elute_reproduce.studies import STUDIES, reproduce
+from elute_reproduce.study import Study
 
 
 def value(measured, published=None, metric="MCC", **more):
@@ -41,9 +41,9 @@ def test_a_bound_and_an_unpublished_value():
 def result():
     rows = [{"position": 1, "curve": "a", "o": 1.0, "low": 0.9, "high": 1.1}, {"position": 2, "curve": "b", "o": 0.5}]
     figures = (
-        Figure("lines", "Lines", charts.lines(rows, x="position", y="o", series="curve", low="low", high="high")),
-        Figure("boxes", "Boxes", charts.boxes(rows, x="position", y="o", series="curve", log_y=True)),
-        Figure("both", "Both", charts.beside(*[charts.bars(rows, x="curve", y="o")] * 2)),
+        Figure("lines", "Lines", specs.lines(rows, x="position", y="o", series="curve", low="low", high="high")),
+        Figure("boxes", "Boxes", specs.boxes(rows, x="position", y="o", series="curve", log_y=True)),
+        Figure("both", "Both", specs.beside(*[specs.bars(rows, x="curve", y="o")] * 2)),
     )
     compared = [
         value((0.521,), Published(0.521)),
@@ -86,4 +86,4 @@ def test_unknown_names_and_missing_data_are_refused(tmp_path):
 def test_every_study_has_its_module(name):
     from importlib import import_module
 
-    assert callable(import_module(f"elute.reproduce.{name.replace('-', '_')}").run)
+    assert callable(import_module(f"elute_reproduce.{name.replace('-', '_')}").run)

@@ -12,26 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elute.checking.check import check
 from elute.errors import EluteError
-from elute.estimate.dla import DLA
-from elute.estimate.naive import Naive
-from elute.identify.check import check
+from elute.estimate.models.dla import DLA
+from elute.estimate.models.naive import Naive
 from elute.log import read_log
-from elute.ranking import RankingData
-from elute.repair.merging import merge
-from elute.reproduce import (
-    identifiability_figure4cd,
-    identifiability_figure7,
-    identifiability_table2,
-    identifiability_table4,
-)
-from elute.reproduce import semi_synthetic as semi
-from elute.reproduce.page import markdown
-from elute.reproduce.study import Study
-from elute.simulate.grades import PROPENSITIES
-from elute.simulate.policies.ranking_svm import RankingSVM
+from elute.ranking.data import RankingData
+from elute.repair.merge import merge
+from elute.simulation.grades import PROPENSITIES
+from elute.simulation.policies.ranking_svm import RankingSVM
+from elute_reproduce.identifiability import figure4cd, figure7
+from elute_reproduce.identifiability import semi_synthetic as semi
+from elute_reproduce.identifiability import table2 as identifiability_table2
+from elute_reproduce.identifiability import table4 as identifiability_table4
+from elute_reproduce.page import markdown
+from elute_reproduce.study import Study
 
-STUDIES = (identifiability_table2, identifiability_table4, identifiability_figure4cd, identifiability_figure7)
+STUDIES = (identifiability_table2, identifiability_table4, figure4cd, figure7)
 
 
 def _lines(rng, queries, documents=12, features=5, values=4):
@@ -268,17 +265,17 @@ def test_published_values_stand_beside_the_papers_sets(tmp_path, quick, folder):
     assert (best.mean, best.sd) == {"yahoo": (0.746, 0.001), "istella": (0.686, 0.001)}[folder]
     # Beside what is claimed of any set: how many contexts disconnect it, how large a sample must be.
     for module, said in (
-        (identifiability_figure4cd, "disconnect it"),
-        (identifiability_figure7, "sure to be connected"),
+        (figure4cd, "disconnect it"),
+        (figure7, "sure to be connected"),
     ):
         assert said in module.run(study).claims[-1].sentence
 
 
 def test_contexts_and_features_cost_identifiability_where_vectors_repeat(tmp_path, quick):
     study = Study(_write(tmp_path / "tiny", features=4, values=2), seeds=3)
-    contexts = identifiability_figure4cd.run(study)
+    contexts = figure4cd.run(study)
     assert [claim.holds for claim in contexts.claims] == [True, True], [claim.evidence for claim in contexts.claims]
-    size = identifiability_figure7.run(study).claims[0]
+    size = figure7.run(study).claims[0]
     assert size.holds, size.evidence
 
 

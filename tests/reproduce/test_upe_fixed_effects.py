@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.estimate.pbm import PBM
-from elute.identify.check import check
+from elute.checking.check import check
+from elute.estimate.models.pbm import PBM
 from elute.log import read_log
-from elute.repair.merging import merge
-from elute.reproduce.upe_fixed_effects import fixed_effects, merged
+from elute.repair.merge import merge
+from elute_reproduce.upe.fixed_effects import fixed_effects, merged
 
 TRUTH = np.array([0.68, 0.48, 0.28, 0.11, 0.06])
 

@@ -9,28 +9,19 @@ import numpy as np
 import pytest
 
 from elute.errors import EluteError
-from elute.ranking import RankingData
-from elute.reproduce import (
-    upe_figure3,
-    upe_figure4,
-    upe_figure5,
-    upe_grid,
-    upe_propensities,
-    upe_table1,
-    upe_table2,
-    upe_table3,
-)
-from elute.reproduce import upe_store as store
-from elute.reproduce.page import markdown
-from elute.reproduce.study import Study
-from elute.reproduce.upe_grid import Scale, key_of, measured, runs
-from elute.reproduce.upe_learners import DLA, FITTED, NAIVE, READINGS
-from elute.reproduce.upe_store import METRICS, Run
-from elute.reproduce.upe_tables import best_baseline, mark
-from elute.reproduce.upe_worlds import ONLINE, STRONG, VARIED, WEAK, graded_sets, synthetic_set
+from elute.ranking.data import RankingData
+from elute_reproduce.page import markdown
+from elute_reproduce.study import Study
+from elute_reproduce.upe import figure3, figure4, figure5, propensities, store, table1, table2, table3
+from elute_reproduce.upe import grid as upe_grid
+from elute_reproduce.upe.grid import Scale, key_of, measured, runs
+from elute_reproduce.upe.learners import DLA, FITTED, NAIVE, READINGS
+from elute_reproduce.upe.store import METRICS, Run
+from elute_reproduce.upe.tables import best_baseline, mark
+from elute_reproduce.upe.worlds import ONLINE, STRONG, VARIED, WEAK, graded_sets, synthetic_set
 
 KEPT = Path(__file__).parents[2] / "docs" / "reproductions" / "data"
-STUDIES = (upe_figure3, upe_table1, upe_figure4, upe_table2, upe_table3, upe_figure5, upe_propensities)
+STUDIES = (figure3, table1, figure4, table2, table3, figure5, propensities)
 
 
 def _run(graded, paradigm, learner, seed, level=0.5):
@@ -139,7 +130,7 @@ def test_marks_are_those_of_a_randomisation_test():
 
 @pytest.mark.parametrize("module", STUDIES, ids=lambda module: module.__name__.rsplit(".", 1)[1])
 def test_each_study_fits_its_page(tmp_path, trainings, monkeypatch, module):
-    monkeypatch.setattr(upe_propensities, "synthetic_set", lambda: synthetic_set(14))
+    monkeypatch.setattr(propensities, "synthetic_set", lambda: synthetic_set(14))
     result = module.run(Study(_letor(tmp_path / "some", "train", "test"), seeds=2))
     assert result.name == module.__name__.rsplit(".", 1)[1].replace("_", "-")
     text = markdown(result)
@@ -152,9 +143,9 @@ def test_each_study_fits_its_page(tmp_path, trainings, monkeypatch, module):
 def test_published_values_stand_beside_the_papers_sets(tmp_path, trainings):
     study = Study(_letor(tmp_path / "yahoo", "train", "vali", "test"), seeds=1)
     for module, learner, value in (
-        (upe_table1, "dla", 0.750),
-        (upe_table2, "rem", 0.735),
-        (upe_table3, "upe-mrr", 0.762),
+        (table1, "dla", 0.750),
+        (table2, "rem", 0.735),
+        (table3, "upe-mrr", 0.762),
     ):
         found = {
             (entry.where["learner"], entry.where["metric"]): entry.published for entry in module.run(study).compared

@@ -15,10 +15,10 @@ from elute.neural.metrics import candidates
 from elute.neural.networks import LINEAR
 from elute.neural.sources import Online, world
 from elute.neural.train import Settings, train
-from elute.reproduce import upe_training
-from elute.reproduce.upe_learners import FITTED, RANDOM, learners_named
-from elute.reproduce.upe_training import Schedule, train_seeds
-from elute.reproduce.upe_worlds import ONLINE, RANKINGS, STRONG, VARIED, setup, synthetic_set, top
+from elute_reproduce.upe import training
+from elute_reproduce.upe.learners import FITTED, RANDOM, learners_named
+from elute_reproduce.upe.training import Schedule, train_seeds
+from elute_reproduce.upe.worlds import ONLINE, RANKINGS, STRONG, VARIED, setup, synthetic_set, top
 
 pytestmark = pytest.mark.usefixtures("quick_compiling")
 
@@ -35,7 +35,7 @@ def test_each_seed_is_trained_as_it_would_be_alone(graded, monkeypatch):
     schedule = Schedule(8, 16, 2, 4)
     model = learner("dla", network=LINEAR)
     found = train_seeds([model, model], made, schedule=schedule)
-    upe_training._advance.clear_cache()  # what was compiled for a GPU
+    training._advance.clear_cache()  # what was compiled for a GPU
     for seed in range(2):
         shown = world(
             graded.train.features, made.documents[seed], made.logging[seed], made.relevance, made.propensities

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from elute.audit.fits import read_fit
-from elute.audit.session_fits import session_losses
+from elute.auditing.session_predictions import session_losses
 from elute.errors import EluteError
+from elute.fits.fit import Fit
 from elute.io.sessions import ROWS, SessionParts
 from elute.log import read_log
 from elute.sessions.fit import SessionFit, fit_log
-from elute.sessions.folder import save, split_items
+from elute.sessions.folder import split_items
 from elute.sessions.log import read_pages
-from elute.simulate.shown import Shown
-from elute.simulate.users import build_user
+from elute.simulation.shown import Shown
+from elute.simulation.users import build_user
 
 pytestmark = pytest.mark.usefixtures("quick_compiling")
 DOCUMENTS, RANKS, SESSIONS = 12, 4, 900
@@ -49,7 +49,7 @@ def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fitted(path: Path, name: str, **settings) -> SessionFit:
     with read_log(str(path), session="session_id") as log:
-        return fit_log(log, [str(path)], name, **settings)
+        return fit_log(log, name, **settings)
 
 
 def in_parts(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
@@ -81,12 +81,11 @@ def test_predictions_of_parts_add_up_to_those_of_the_whole(
     log_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with read_log(str(log_file), session="session_id") as log:
-        made = {"item": list(log.roles.item), "bias": list(log.roles.bias), "log": "log", "session": "session_id"}
-        save(tmp_path, fitted(log_file, "ubm"), made)
-        fit = read_fit(tmp_path, log.roles)
-        whole = session_losses(fit, log, [str(log_file)])
+        Fit.of_sessions(fitted(log_file, "ubm"), log).save(tmp_path)
+        fit = Fit.load(tmp_path)
+        whole = session_losses(fit, log)
         in_parts(monkeypatch, 300)
-        parts = session_losses(fit, log, [str(log_file)])
+        parts = session_losses(fit, log)
     np.testing.assert_allclose(parts.losses.bits, whole.losses.bits, rtol=1e-6)
     np.testing.assert_array_equal(parts.losses.impressions, whole.losses.impressions)
     assert whole.losses.impressions.sum() == pq.read_metadata(log_file).num_rows
@@ -106,7 +105,7 @@ def test_training_in_parts_is_stopped_by_the_first(log_file: Path, monkeypatch: 
 
 
 def test_a_limit_of_iterations_is_refused_where_there_is_none(log_file: Path) -> None:
-    with pytest.raises(EluteError, match="no --max-iter"):
+    with pytest.raises(EluteError, match="no `max_iter=`"):
         fitted(log_file, "ubm", max_iter=3)
 
 

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 import click
 
-from elute.cli.progress import Reporter
-from elute.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
-from elute.urls import shown
+from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
+from elute.results.invocation import DEFAULTS, Invocation
 
 NOT_RECOVERABLE = 3
 """Exit code of a verb that ran and found, or left, the log not recoverable."""
 
 FILES = click.Path(readable=False)
 """File names, completed in a shell; globs and tables too, so whether one can be read is said when it is."""
-
-_DEFAULTS: dict[str, Any] = {
-    "query": DEFAULT_QUERY,
-    "doc": DEFAULT_DOC,
-    "item": None,
-    "bias": DEFAULT_BIAS,
-    "click": DEFAULT_CLICK,
-    "impressions": None,
-    "session": None,
-    "engine": "duckdb",
-    "exact": False,
-    "memory": None,
-    "spill": None,
-}
 
 _UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -102,36 +85,15 @@ _OPTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Invocation:
-    """How a log was named on the command line, so that a page can print the next command in full."""
-
-    sources: tuple[str, ...]
-    options: dict[str, Any]
-
-    def with_option(self, option: str, value: object) -> Invocation:
-        """The same log with one option changed."""
-        return Invocation(self.sources, {**self.options, option: value})
-
-    def command(self, verb: str, *extra: str) -> str:
-        """A command on the same log with the same columns; passwords in URLs are left out."""
-        words = ["elute", verb, *self.sources]
-        for option, value in self.options.items():
-            if value is True:
-                words.append(f"--{option}")
-            elif value != _DEFAULTS[option]:
-                words += [f"--{option}", str(value)]
-        return shlex.join(map(shown, [*words, *extra]))
-
-
 def reads_log(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options above; it receives the opened log, the invocation and a progress callback."""
 
     @wraps(command)
     def wrapped(sources: tuple[str, ...], **given: Any) -> None:
+        from elute.cli.progress import Reporter
         from elute.log import read_log
 
-        options = {option: given.pop(option) for option in _DEFAULTS}
+        options = {option: given.pop(option) for option in DEFAULTS}
         with (
             Reporter() as progress,
             read_log(list(sources) if len(sources) > 1 else sources[0], **options) as log,

@@ -1,5 +1,5 @@
 """Text from logs, made safe and short for a terminal."""
 
-from elute.text import count, listed, plain, share
+from elute._util.text import count, listed, plain, share
 
 __all__ = ["count", "listed", "plain", "share"]

@@ -18,40 +18,40 @@ except ModuleNotFoundError as missing:
     raise EluteError('session click models need jax and optax; run: pip install "elute[neural]"') from missing
 
 if TYPE_CHECKING:
-    from elute.clicks.cacm import CACM
-    from elute.clicks.cascade import Cascade
-    from elute.clicks.ccm import CCM
-    from elute.clicks.dbn import DBN
-    from elute.clicks.dcm import DCM
-    from elute.clicks.dctr import DCTR
-    from elute.clicks.model import ClickModel
-    from elute.clicks.ncm import NCM
-    from elute.clicks.pbm import PBM
-    from elute.clicks.rdctr import RDCTR
-    from elute.clicks.sdbn import SDBN
+    from elute.clicks.base.model import ClickModel
+    from elute.clicks.base.trainer import Training
+    from elute.clicks.models.cacm import CACM
+    from elute.clicks.models.cascade import Cascade
+    from elute.clicks.models.ccm import CCM
+    from elute.clicks.models.dbn import DBN
+    from elute.clicks.models.dcm import DCM
+    from elute.clicks.models.dctr import DCTR
+    from elute.clicks.models.ncm import NCM
+    from elute.clicks.models.pbm import PBM
+    from elute.clicks.models.rdctr import RDCTR
+    from elute.clicks.models.sdbn import SDBN
+    from elute.clicks.models.ubm import UBM
     from elute.clicks.sessions import Sessions
-    from elute.clicks.towers import MLP, Embedding, Linear
-    from elute.clicks.trainer import Training
-    from elute.clicks.ubm import UBM
+    from elute.clicks.structure.towers import MLP, Embedding, Linear
 
 _HOMES = {
-    "CACM": "cacm",
-    "CCM": "ccm",
-    "DBN": "dbn",
-    "DCM": "dcm",
-    "DCTR": "dctr",
-    "MLP": "towers",
-    "NCM": "ncm",
-    "PBM": "pbm",
-    "RDCTR": "rdctr",
-    "SDBN": "sdbn",
-    "UBM": "ubm",
-    "Cascade": "cascade",
-    "ClickModel": "model",
-    "Embedding": "towers",
-    "Linear": "towers",
+    "CACM": "models.cacm",
+    "CCM": "models.ccm",
+    "DBN": "models.dbn",
+    "DCM": "models.dcm",
+    "DCTR": "models.dctr",
+    "MLP": "structure.towers",
+    "NCM": "models.ncm",
+    "PBM": "models.pbm",
+    "RDCTR": "models.rdctr",
+    "SDBN": "models.sdbn",
+    "UBM": "models.ubm",
+    "Cascade": "models.cascade",
+    "ClickModel": "base.model",
+    "Embedding": "structure.towers",
+    "Linear": "structure.towers",
     "Sessions": "sessions",
-    "Training": "trainer",
+    "Training": "base.trainer",
 }
 __all__ = [
     "CACM",
@@ -84,7 +84,7 @@ def model_of(name: str) -> type[ClickModel[Any]]:
     """The class of a model by its name."""
     if name not in MODELS:
         raise EluteError(f"no click model '{name}'; there are: {', '.join(MODELS)}")
-    module = import_module(f"elute.clicks.{name}")
+    module = import_module(f"elute.clicks.models.{name}")
     found: type[ClickModel[Any]] = getattr(module, "Cascade" if name == "cascade" else name.upper())
     return found
 

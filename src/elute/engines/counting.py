@@ -12,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.counts import Amounts, Membership, sums_by_item
+from elute.cells.counts import Amounts, Membership, sums_by_item
+from elute.cells.partitions import Share
+from elute.cells.roles import Roles
+from elute.cells.structure import Structure
 from elute.errors import EluteError
 from elute.kernels.cells import CellCounter
 from elute.kernels.forest import edges, merged
 from elute.kernels.keys import MAX_KEYS, KeyTable
 from elute.kernels.unionfind import link_cells, roots, singletons
-from elute.roles import Roles
-from elute.shares import Share
-from elute.structure import Structure
 
 ROWS_AN_ITEM = 16
 """A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.cells.counts import Counts
 from elute.kernels.unionfind import link, roots
 
 
@@ -35,6 +36,9 @@ class Links(Protocol):
 
     def pairs_of(self, factors: pa.Table) -> NDArray[np.int64]:
         """The linked factors, two rows of the log's factors a row."""
+
+    def apply(self, counts: Counts) -> Counts:
+        """Counts as they would be if it had been carried out."""
 
 
 def components(

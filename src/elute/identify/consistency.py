@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.counts import Amounts
+from elute.cells.counts import Amounts
 from elute.errors import EluteError
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import Parents, link, roots, singletons

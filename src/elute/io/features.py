@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.engines import sql
-from elute.engines.sources import Source
+from elute._util.storage import MEMORY, Room
+from elute._util.urls import shown
+from elute.engines.duckdb.source import Source
+from elute.engines.sql import quoting
 from elute.errors import EluteError
 from elute.io.ranking import read_ranking
-from elute.ranking import RankingData
-from elute.room import MEMORY, Room
-from elute.urls import shown
+from elute.ranking.data import RankingData
 
 GRADE = "grade"
 """The column of judgements; never a feature."""
@@ -141,7 +141,7 @@ def _from_parquet(
             yield batch.select(used)
 
     with opened.reading():
-        rows = opened.connection.sql(f"SELECT {sql.names(wanted)} FROM {opened.relation}")
+        rows = opened.connection.sql(f"SELECT {quoting.names(wanted)} FROM {opened.relation}")
         reader = rows.to_arrow_reader(max(_NUMBERS // len(found), 1))
         _check_types(reader.schema, found, label)
         table = room.table("keys", pa.schema([reader.schema.field(column) for column in used]), keys(reader))
@@ -194,7 +194,7 @@ def _check_keys(features: Features) -> None:
             raise EluteError(f"{features.label}: '{column}' is null in {key[column].null_count:,} rows; name each")
     counted = Source(key)
     try:
-        by = sql.names(columns)
+        by = quoting.names(columns)
         twice = f"SELECT {by}, count(*) OVER () FROM (SELECT {by} FROM {counted.relation} GROUP BY ALL"
         found = counted.connection.execute(f"{twice} HAVING count(*) > 1) ORDER BY ALL LIMIT 1").fetchall()
     finally:

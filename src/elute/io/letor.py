@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.io.blocks import Block, blocks, first_column
-from elute.io.lines import CHUNK_BYTES, Source, files
-from elute.ranking import RankingData
+from elute.io.text.blocks import Block, blocks, first_column
+from elute.io.text.lines import CHUNK_BYTES, Source, files
+from elute.ranking.data import RankingData
 
 _DOCUMENT = re.compile(rb"docid\s*[=:]\s*(\S+)", re.IGNORECASE)
 

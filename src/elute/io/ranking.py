@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from elute.errors import EluteError
 from elute.io import letor, ultra
-from elute.ranking import RankingData
+from elute.ranking.data import RankingData
 
 
 def read_ranking(source: str | Path | list[str]) -> RankingData:

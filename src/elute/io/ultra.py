@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.io.blocks import blocks, first_column
-from elute.ranking import RankingData
+from elute.io.text.blocks import blocks, first_column
+from elute.ranking.data import RankingData
 
 _PADDING = "-1"
 

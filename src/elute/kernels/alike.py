@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.counts import Amounts
 from elute.kernels.jit import jit
 from elute.kernels.keys import Keys, KeyTable
 
 Offsets = NDArray[np.int64]
 Codes = NDArray[np.int32]
+Amounts = NDArray[np.uint32] | NDArray[np.uint64]
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)

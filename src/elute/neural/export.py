@@ -1,4 +1,4 @@
-"""A trained network as plain arrays; `elute.ranker` runs it where there is no JAX."""
+"""A trained network as plain arrays; `elute.ranking.network` runs it where there is no JAX."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.neural.learner import Learner, State
-from elute.ranker import Arrays
-from elute.ranker import numpy_scores as numpy_scores
+from elute.ranking.network import Arrays
+from elute.ranking.network import numpy_scores as numpy_scores
 
 
 def arrays(learner: Learner, state: State) -> dict[str, NDArray[np.float32]]:

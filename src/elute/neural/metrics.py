@@ -1,4 +1,4 @@
-"""nDCG on the device, for early stopping. Reports use the exact treatment of ties in `elute.audit`."""
+"""nDCG on the device, for early stopping. Reports use the exact treatment of ties in `elute.auditing`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elute.errors import EluteError
 from elute.neural.data import checked_features, to_device
-from elute.ranking import RankingData
+from elute.ranking.data import RankingData
 
 
 class Judged(NamedTuple):

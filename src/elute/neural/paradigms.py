@@ -12,7 +12,7 @@ from elute.errors import EluteError
 from elute.neural.data import checked_like
 from elute.neural.metrics import candidates
 from elute.neural.sources import Offline, Online, shown_by, world
-from elute.ranking import RankingData
+from elute.ranking.data import RankingData
 
 Paradigm = Literal["off", "ond"]
 

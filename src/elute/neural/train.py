@@ -21,7 +21,7 @@ from elute.neural.metrics import Judged, judged, ndcg
 from elute.neural.networks import Key
 from elute.neural.sources import Online, Source
 from elute.progress import Progress, silent
-from elute.ranking import RankingData
+from elute.ranking.data import RankingData
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from elute.errors import EluteError
 from elute.identify.information import information, laplacian, link, pseudo_inverse, references, variances
 from elute.kernels.unionfind import joining, roots, singletons
 from elute.repair.allowed import ANYTHING, Allowed, Cells, all_pass, positive, source_stages, target_stages
-from elute.repair.swap import Swaps
+from elute.repair.swap_search import Swaps
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

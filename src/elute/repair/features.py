@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from elute.cells.factors import is_position, listed
 from elute.errors import EluteError
-from elute.factors import is_position, listed
 
 Floats = NDArray[np.float64]
 

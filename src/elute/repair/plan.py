@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,12 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-import elute.files
-from elute.counts import Counts
+from elute._util.files import write_text
+from elute._util.text import count
+from elute.cells.counts import Counts
+from elute.cells.factors import describe, key, listed, lookup, rows
 from elute.errors import EluteError
-from elute.factors import key, listed, lookup, rows
 from elute.kernels.merge import add_cells, merge_cells, merged_factors
-from elute.provenance import Provenance
+from elute.results.base import Fields, Result
+from elute.results.card import Bars, Card
+from elute.results.provenance import Provenance
 
 Pairs = NDArray[np.int64]
 Row = dict[str, Any]
@@ -65,8 +68,8 @@ class Swap:
         }
 
 
-@dataclass(frozen=True)
-class Plan(ABC):
+@dataclass(frozen=True, repr=False)
+class Plan(Result):
     """What every plan has."""
 
     provenance: Provenance
@@ -86,7 +89,24 @@ class Plan(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write the file, whole or not at all."""
-        elute.files.write_text(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n")
+        write_text(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> MergePlan | SwapPlan:
+        """A plan from its file."""
+        return load(path)
+
+    @classmethod
+    def describe(cls, fields: Fields) -> Card:
+        before, after = int(fields["components_before"]), int(fields["components_after"])
+        if before == 1:
+            return Card("good", "Nothing to repair", "Nothing to connect: the log is recoverable as it is.")
+        if after > 1:
+            return Card("bad", "Still apart", f"Within these limits the log stays in {count(after)} components.")
+        n, what, chart = _steps(fields)
+        sentence = f"{what} join its {count(before)} components (total cost {fields['cost']:.4g})."
+        figures = [(count(before), "components before"), (count(after), "after"), (f"{fields['cost']:.4g}", "cost")]
+        return Card("good", f"A plan of {count(n)} {fields['method']}{'' if n == 1 else 's'}", sentence, figures, chart)
 
     def _head(self) -> Row:
         return {
@@ -111,7 +131,7 @@ class Plan(ABC):
         return np.array([known[key(row)] for row in wanted], np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MergePlan(Plan):
     """Pairs of factors that are to share one propensity: a spanning tree over the components."""
 
@@ -149,7 +169,7 @@ class MergePlan(Plan):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SwapPlan(Plan):
     """Items to show under other factors: a spanning tree over the components, and more where a budget allows."""
 
@@ -206,7 +226,7 @@ def load(path: str | Path) -> MergePlan | SwapPlan:
     """Read a plan from its file."""
     try:
         fields = json.loads(Path(path).read_text(encoding="utf-8"))
-        provenance = Provenance(**fields["provenance"])
+        provenance = Provenance.of(fields["provenance"])
         head = (provenance, fields["components_before"], fields["components_after"], fields["cost"])
         if fields["method"] == "merge":
             return MergePlan(*head, pairs=tuple(Pair(**pair) for pair in fields["pairs"]), bound=fields["bound"])
@@ -215,7 +235,22 @@ def load(path: str | Path) -> MergePlan | SwapPlan:
     except FileNotFoundError:
         raise EluteError(f"no plan '{path}'") from None
     except (KeyError, TypeError, ValueError) as error:
-        raise EluteError(f"{path} is no plan of elute: {error}") from error
+        raise EluteError(f"{path} is not a plan of elute: {error}") from error
+
+
+def _steps(fields: Fields) -> tuple[int, str, Bars]:
+    """How many steps the plan takes to connect the log, what they are, and their costs."""
+    if fields["method"] == "merge":
+        pairs = fields["pairs"]
+        names = [f"{describe(pair['a'])} with {describe(pair['b'])}" for pair in pairs]
+        n, what = len(pairs), "of factors that share one propensity"
+        bars = Bars("Cost of each pair", names, [pair["cost"] for pair in pairs])
+        return n, f"{count(n)} pair{'' if n == 1 else 's'} {what}", bars
+    swaps, n = fields["swaps"], int(fields["components_before"]) - 1
+    names = ["·".join(map(str, swap["item"].values())) + f" under {describe(swap['to'])}" for swap in swaps]
+    shown = [float(swap["impressions_planned"] or swap["impressions_needed"]) for swap in swaps]
+    bars = Bars("Impressions of each swap", names, shown)
+    return n, f"{count(n)} swap{'' if n == 1 else 's'} shown to users", bars
 
 
 def _swap(fields: Mapping[str, Any]) -> Swap:

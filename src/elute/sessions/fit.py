@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from elute.progress import Progress, silent
 from elute.sessions.log import pages_of, parts_of, read_pages
 
 if TYPE_CHECKING:
-    from elute.clicks.model import ClickModel
+    from elute.clicks.base.model import ClickModel
     from elute.clicks.sessions import Sessions
 
 _HELD_OUT = 0.1
@@ -43,20 +43,19 @@ class SessionFit:
 
 def fit_log(
     log: ClickLog,
-    sources: Sequence[str],
     name: str,
     *,
     seed: int = 0,
     max_iter: int | None = None,
     progress: Progress = silent,
 ) -> SessionFit:
-    """Fit the model of this name. `sources`: the paths the log was opened from. `max_iter`: epochs at most, of models
+    """Fit the model of this name. `max_iter`: epochs at most, of models
     that are trained by gradients; the others are fitted until nothing changes."""
     from elute.clicks import BY_GRADIENTS
 
     if max_iter is not None and name not in BY_GRADIENTS:
-        raise EluteError(f"model '{name}' has no --max-iter; it is fitted until nothing changes")
-    with pages_of(log, sources, log.roles.session) as (path, columns):
+        raise EluteError(f"model '{name}' has no `max_iter=`; it is fitted until nothing changes")
+    with pages_of(log, log.roles.session) as (path, columns):
         source, vocabulary = read_pages(path, columns)
         shown, clicks, ranks, sessions = _tallied(source, vocabulary.n_documents)
         model = build(name, vocabulary.n_documents, ranks, vocabulary.n_queries)
@@ -116,7 +115,7 @@ def _train(
     progress: Progress,
 ) -> None:
     """By gradients, with some of the sessions held out to stop by."""
-    from elute.clicks.trainer import Training
+    from elute.clicks.base.trainer import Training
 
     defaults = Training()
     batch = int(np.clip(sessions // _STEPS, _SMALLEST, defaults.batch))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elute.engines import sql, values
-from elute.engines.sources import Source
+from elute.cells.roles import Roles
+from elute.engines.duckdb.source import Source
+from elute.engines.sql import quoting, values
 from elute.errors import EluteError
 from elute.io.sessions import Columns, SessionParts, Vocabulary, read_sessions, read_vocabulary
 from elute.log import ClickLog
-from elute.roles import Roles
 
 if TYPE_CHECKING:
     from elute.clicks.sessions import Sessions
@@ -26,16 +26,16 @@ _AT_ONCE = 20_000_000
 
 
 @contextmanager
-def pages_of(log: ClickLog, sources: Sequence[str], session: str | None) -> Iterator[tuple[Path, Columns]]:
+def pages_of(log: ClickLog, session: str | None) -> Iterator[tuple[Path, Columns]]:
     """A log's pages as a Parquet file. One that is such a file is read where it is; others are copied by DuckDB, in
     the order of pages."""
     columns = _columns(log, session)
-    if len(sources) == 1 and _readable(Path(sources[0]), columns):
-        yield Path(sources[0]), columns
+    if isinstance(log.source, str | Path) and _readable(Path(log.source), columns):
+        yield Path(log.source), columns
         return
     with TemporaryDirectory(prefix="elute-") as scratch:
         path = Path(scratch) / "pages.parquet"
-        _copy(list(sources), path, columns, log.roles)
+        _copy(log.source, path, columns, log.roles)
         yield path, columns
 
 
@@ -43,9 +43,11 @@ def _columns(log: ClickLog, session: str | None) -> Columns:
     """What session models ask of a log's columns, or what is wrong with them."""
     roles, label = log.roles, log.engine.label
     if session is None:
-        raise EluteError(f"session click models need the pages of {label}; name the column of their ids with --session")
+        raise EluteError(
+            f"session click models need the pages of {label}; name the column of their ids with `session=`"
+        )
     if session not in log.engine.columns:
-        raise EluteError(f"{label} has no column '{session}' of pages; name one with --session")
+        raise EluteError(f"{label} has no column '{session}' of pages; name one with `session=`")
     if roles.click is None or roles.impressions is not None:
         raise EluteError(f"session click models need every impression of {label} as a row, clicked or not, no counts")
     if len(roles.bias) != 1 or len(roles.item) != 2 or roles.item[0] != roles.query:
@@ -65,16 +67,16 @@ def _readable(path: Path, columns: Columns) -> bool:
     return bool(pa.types.is_integer(position) and (pa.types.is_integer(click) or pa.types.is_boolean(click)))
 
 
-def _copy(sources: list[str], path: Path, columns: Columns, roles: Roles) -> None:
-    source = Source(sources)
+def _copy(log: object, path: Path, columns: Columns, roles: Roles) -> None:
+    source = Source(log)
     try:
         source.prepare(columns)
-        place, click = sql.name(columns.position), sql.name(columns.click)
+        place, click = quoting.name(columns.position), quoting.name(columns.click)
         with source.reading():
             source.connection.execute(
-                f"COPY (SELECT {sql.names((columns.session, columns.query, columns.doc))}, {place}::BIGINT AS {place}, "
-                f"{values.clicks(roles, source.types)} AS {click} FROM {source.relation} "
-                f"ORDER BY {sql.name(columns.session)}, {place}) TO {sql.text(str(path))} (FORMAT parquet)"
+                f"COPY (SELECT {quoting.names((columns.session, columns.query, columns.doc))}, "
+                f"{place}::BIGINT AS {place}, {values.clicks(roles, source.types)} AS {click} FROM {source.relation} "
+                f"ORDER BY {quoting.name(columns.session)}, {place}) TO {quoting.text(str(path))} (FORMAT parquet)"
             )
     finally:
         source.close()

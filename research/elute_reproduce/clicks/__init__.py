@@ -1,0 +1,1 @@
+"""Session click models on real clicks."""

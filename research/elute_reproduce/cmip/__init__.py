@@ -1,0 +1,1 @@
+"""The paper on CMIP, the metric of debiasedness."""

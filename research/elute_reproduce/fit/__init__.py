@@ -1,0 +1,1 @@
+"""elute's own estimators: coverage, priors, real clicks."""

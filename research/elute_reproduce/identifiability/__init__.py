@@ -1,0 +1,1 @@
+"""The identifiability paper's tables and figures."""

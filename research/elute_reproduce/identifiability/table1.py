@@ -1,0 +1,144 @@
+"""Table 1 of the identifiability paper: three learners on the K = 2 set, alone, with node intervention, with
+node merging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from elute.estimate.models.base import Estimator
+from elute.estimate.models.dla import DLA
+from elute.estimate.models.em import RegressionEM
+from elute.estimate.models.naive import Naive
+from elute.estimate.models.pbm import PBM
+from elute.estimate.models.two_tower import TwoTower
+from elute.reporting.charts import specs
+from elute_reproduce.identifiability.paper_sets import load
+from elute_reproduce.identifiability.synthetic import METRICS, measure
+from elute_reproduce.result import Claim, Compared, Figure, Published, Reproduction
+from elute_reproduce.study import Study
+
+_ALONE, _INTERVENTION, _MERGING = "alone", "node intervention", "node merging"
+
+_PUBLISHED: dict[tuple[str, str], tuple[Published | None, ...]] = {
+    ("No debias", _ALONE): tuple(map(Published, (0.521, 0.711, 0.625, 0.665, 0.820))),
+    ("DLA", _ALONE): tuple(map(Published, (0.707, 0.836, 0.742, 0.789, 0.886), (0.105, 0.061, 0.091, 0.070, 0.040))),
+    ("DLA", _INTERVENTION): tuple(map(Published, (1.0,) * 5)),
+    ("DLA", _MERGING): tuple(map(Published, (0.975, 1.0, 1.0, 1.0, 1.0))),
+    ("Regression-EM", _ALONE): tuple(
+        map(Published, (0.580, 0.786, 0.677, 0.752, 0.857), (0.117, 0.035, 0.063, 0.044, 0.027))
+    ),
+    ("Regression-EM", _INTERVENTION): tuple(
+        map(Published, (0.980, 0.999, 0.995, 0.989, 0.997), (0.023, 0.001, 0.010, 0.023, 0.006))
+    ),
+    ("Regression-EM", _MERGING): tuple(map(Published, (0.975, 1.0, 1.0, 1.0, 1.0))),
+    ("Two-Tower", _ALONE): tuple(
+        map(Published, (0.830, 0.883, 0.832, 0.857, 0.925), (0.050, 0.034, 0.054, 0.045, 0.022))
+    ),
+    ("Two-Tower", _INTERVENTION): tuple(map(Published, (1.0,) * 5)),
+    ("Two-Tower", _MERGING): tuple(map(Published, (0.975, 1.0, 1.0, 1.0, 1.0))),
+}
+"""MCC and nDCG@1, 3, 5, 10, over 10 runs."""
+
+_MSE = {("No debias", _ALONE): 2.5e-5, ("Regression-EM", _INTERVENTION): 1e-7}
+"""Click MSE: below 10⁻⁸ everywhere else; "2 × 10⁻⁵" for no debiasing."""
+
+_METHODS: dict[str, tuple[str, Callable[[int], Estimator]]] = {
+    "No debias": ("No debias", lambda seed: Naive(seed=seed)),
+    "DLA": ("DLA", lambda seed: DLA(seed=seed)),
+    "DLA, public code's step": ("DLA", lambda seed: DLA(seed=seed, variant="public")),
+    "Regression-EM": ("Regression-EM", lambda seed: RegressionEM(seed=seed)),
+    "Regression-EM, public code's step": ("Regression-EM", lambda seed: RegressionEM(seed=seed, variant="public")),
+    "Two-Tower": ("Two-Tower", lambda seed: TwoTower(seed=seed, optimiser="adam")),
+    "PBM (elute)": ("", lambda seed: PBM(seed=seed, relevance_prior="none")),
+}
+"""What we run, and the published row it is set beside."""
+
+
+def run(study: Study) -> Reproduction:
+    """Fit every method on the authors' own sets, clicks and starting values drawn anew for each run."""
+    plain, mended = load(study.data, "K=2"), load(study.data, "K=2_node_intervention")
+    compared: list[Compared] = []
+    done = 0
+    for method, (row, build) in _METHODS.items():
+        for repair in (_ALONE,) if method == "No debias" else (_ALONE, _INTERVENTION, _MERGING):
+            world = mended if repair == _INTERVENTION else plain
+            scores = []
+            for seed, (rng,) in enumerate(study.generators()):
+                scores.append(measure(world, build(seed), rng, merging=repair == _MERGING))
+                done += 1
+                study.progress(method, done, (3 * len(_METHODS) - 2) * study.seeds)
+            for metric, published in zip(METRICS, _row(row, repair), strict=True):
+                where = {"method": method, "with": repair, "metric": metric}
+                values = tuple(score[metric] for score in scores)
+                compared.append(Compared(where, values, published, at_most=metric == "click MSE"))
+    return Reproduction(
+        name="identifiability-table1",
+        title="Table 1: learners on a set in two components, and what repair does",
+        source="Chen et al., Identifiability Matters (ICML 2024), Table 1; their K = 2 sets",
+        settings=(
+            f"{study.seeds} runs; in each, clicks (10⁶ an impression) and starting values are drawn anew.",
+            "DLA and Regression-EM: 20,000 steps at most, from uniform random starts. Two-Tower: Adam, full batch, "
+            "rate 0.01, 20,000 steps at most, both towers from a standard normal distribution.",
+            "Click MSE is against the click rates drawn; against the true ones the draws' noise alone is 3·10⁻⁸.",
+            "MCC over the 10,000 documents, nDCG over the 1,150 lists (a list without a relevant document counts 0).",
+        ),
+        compared=compared,
+        claims=_claims(compared),
+        figures=(_figure(compared),),
+        reading=(
+            "**Rows without repair** depend on where a method starts and on the path it takes: the data determine "
+            "the ratio between the two components' scales not at all. That is why DLA's two steps and EM's two steps, "
+            "which all fit the clicks, differ; and why Two-Tower lands elsewhere with L-BFGS, the default of "
+            "`elute fit` (MCC .709 ± .17 over 10 seeds), than with Adam, as here.",
+            "**Variants.** The public code's DLA step sets a propensity to the mean of c/r instead of the "
+            "least-squares minimiser printed in the paper; its EM step sets relevance to the mean of c/o, which is "
+            'inverse propensity weighting and not EM. Both are settings here (`variant="public"`).',
+            "**Regression-EM with node intervention** is slow: the whole link between the two components is one "
+            "document, and EM had not converged after 20,000 steps. Its MCC is what it had reached by then; "
+            "`pbm` maximises the same likelihood in a handful of Newton steps.",
+        ),
+    )
+
+
+def _row(row: str, repair: str) -> tuple[Published | None, ...]:
+    values = _PUBLISHED.get((row, repair))
+    if values is None:
+        return (None,) * len(METRICS)
+    return (*values, Published(_MSE.get((row, repair), 1e-8)))
+
+
+def _claims(compared: list[Compared]) -> tuple[Claim, ...]:
+    found = {tuple(entry.where.values()): entry for entry in compared}
+    learners = [method for method in _METHODS if method != "No debias"]
+    alone = [found[method, _ALONE, "MCC"] for method in learners]
+    merged = [found[method, _MERGING, "MCC"] for method in learners]
+    fits = max(found[method, _ALONE, "click MSE"].mean for method in learners)
+    means = f"{min(e.mean for e in alone):.3f} to {max(e.mean for e in alone):.3f}"
+    return (
+        Claim(
+            "Without repair every learner fits the clicks, and none recovers relevance.",
+            fits < 1e-7 and max(entry.mean for entry in alone) < 0.95,
+            f"click MSE at most {fits:.0e}; mean MCC {means}",
+        ),
+        Claim(
+            "With node merging all learners arrive at one solution.",
+            max(entry.mean for entry in merged) - min(entry.mean for entry in merged) < 0.002,
+            f"MCC {min(e.mean for e in merged):.4f} to {max(e.mean for e in merged):.4f}",
+        ),
+        Claim(
+            "Node intervention recovers more exactly than node merging.",
+            found["PBM (elute)", _INTERVENTION, "MCC"].mean > found["PBM (elute)", _MERGING, "MCC"].mean,
+            f"PBM: MCC {found['PBM (elute)', _INTERVENTION, 'MCC'].mean:.4f} against "
+            f"{found['PBM (elute)', _MERGING, 'MCC'].mean:.4f}",
+        ),
+    )
+
+
+def _figure(compared: list[Compared]) -> Figure:
+    rows = [
+        {"method": e.where["method"], "repair": e.where["with"], "MCC": e.mean, "sd": e.sd}
+        for e in compared
+        if e.where["metric"] == "MCC"
+    ]
+    chart = specs.bars(rows, x="method", y="MCC", spread="sd", series="repair", size=(900, 260))
+    return Figure("mcc", "MCC of every method, alone and repaired; whiskers: one standard deviation over runs", chart)

@@ -1,0 +1,1 @@
+"""The paper on the limits of unbiasedness."""

@@ -1,0 +1,200 @@
+"""The limits paper: its worked numbers, Figure 1, and how often each test of an assumption is right over worlds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from elute.auditing.assumptions import assumptions
+from elute.estimate.models.pbm import PBM
+from elute.estimate.solve.problem import Floats
+from elute.reporting.charts import specs
+from elute_reproduce.limits.numbers import CASCADE, OTHERS, plackett_luce, worked
+from elute_reproduce.limits.worlds import DENSITY, ITEMS, PLACES, WORLDS, draw
+from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.study import Study
+
+SIZES = (60, 600)
+"""Impressions a cell."""
+
+WORLDS_A_SEED = 20
+MORE = 5
+"""Times as many worlds where something holds: sizes are told from 5% only by many."""
+
+REPLICATES = 39
+"""Draws a test: of 39, as of 99 or 199, the level is exactly 0.05; more only add power."""
+
+TESTS = ("examination", "groups", "linear", "affine", "linear in labels", "pairwise debiasing")
+
+_TRUE = {
+    "pbm": ("examination", "groups", "linear", "affine", "linear in labels"),
+    "contextual pbm": (),
+    "trust": ("affine", "linear in labels"),
+    "cascade": ("examination", "groups", "linear", "affine", "linear in labels"),
+    "cascade, by position": (),
+    "dbn": ("examination", "groups", "linear", "affine", "linear in labels"),
+    "dbn, by position": (),
+    "plackett-luce": (),
+    "no bias": ("examination", "groups", "linear", "affine", "linear in labels", "pairwise debiasing"),
+}
+"""What theory says holds in each world, exactly. ('groups' supposes r·o.)"""
+
+Shares = dict[tuple[str, int, str], Floats]
+
+
+def run(study: Study) -> Reproduction:
+    """20 worlds of each kind for every seed asked for: 200 by default, 1,000 where a size is measured."""
+    rejected = _rejections(study)
+    number, many = (study.seeds * WORLDS_A_SEED * times for times in (1, MORE))
+    return Reproduction(
+        name="limits",
+        title="Limits of unbiasedness: do tests find where a click model's assumptions fail?",
+        source="Oosterhuis, Reaching the End of Unbiasedness (ICTIR 2022): Section 6.1, Figure 1, Theorems 5.5 and 7.2",
+        settings=(
+            f"{number:,} worlds of each kind, {many:,} where an assumption holds: {ITEMS} items, {PLACES} factors, "
+            f"each item under each with probability {DENSITY}; {SIZES[0]} or {SIZES[1]} impressions a cell. Relevance "
+            "uniform between 0.05 and 0.95.",
+            "A factor is a place on a page whose other results are fixed (a display context, Definition 5.1). In "
+            "worlds 'by position' it is the place alone, over random pages of the item's query, of 4 queries.",
+            "Clicks come from a phone or a desktop, in shares that differ by item; only 'contextual pbm' users act "
+            "differently on the two. The log's bias column is the position.",
+            f"Shares of worlds in which a test rejects at level 0.05, with {REPLICATES} draws a test; in the others it "
+            f"holds, -1: never testable. A share of 5% of {many:,} worlds is itself known to ± "
+            f"{_doubt(many):.1%} (two standard errors), one of 50% of {number:,} to ± {np.sqrt(1 / number):.1%}.",
+        ),
+        compared=_table(rejected),
+        claims=(*_claims(rejected, many), *worked()),
+        figures=(_figure(),),
+        reading=_READING,
+    )
+
+
+def _rejections(study: Study) -> Shares:
+    """By world, size and test: 1 where rejected, 0 where it holds, NaN where untestable."""
+    found: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    for code, world in enumerate(WORLDS):
+        number = study.seeds * WORLDS_A_SEED * (MORE if _TRUE[world] else 1)
+        for size in SIZES:
+            for run in range(number):
+                study.progress(f"{world}, {size}", run + 1, number)
+                log = draw(world, size, np.random.default_rng([2, code, size, run]))
+                fit = PBM(relevance_prior="none").fit(log.counts, allow_unidentified=True)
+                for finding in assumptions(
+                    log.counts, fit, groups=log.groups, labels=log.relevance, seed=run, replicates=REPLICATES
+                ):
+                    share = {"rejected": 1.0, "holds": 0.0, "untestable": np.nan}[finding.verdict]
+                    found[world, size, finding.name].append(share)
+    return {key: np.array(values) for key, values in found.items()}
+
+
+def _table(rejected: Shares) -> list[Compared]:
+    return [
+        Compared(
+            {"world": world, "impressions a cell": f"{size:,}", "test": test},
+            (_share(rejected[world, size, test]),),
+        )
+        for world in WORLDS
+        for size in SIZES
+        for test in TESTS
+    ]
+
+
+def _share(verdicts: Floats) -> float:
+    """Of worlds where it could be tested; -1 where it never could."""
+    known = verdicts[~np.isnan(verdicts)]
+    return float(known.mean()) if len(known) else -1.0
+
+
+def _claims(rejected: Shares, number: int) -> tuple[Claim, ...]:
+    size = {key: _share(found) for key, found in rejected.items() if key[2] in _TRUE[key[0]]}
+    outside = {key: value for key, value in size.items() if not 0.03 <= value <= 0.07}
+    beyond = {key: value for key, value in outside.items() if not abs(value - 0.05) <= 0.02 + _doubt(number)}
+    large = SIZES[1]
+    return (
+        Claim(
+            "Where an assumption holds it is rejected in 3% to 7% of worlds, at level 0.05.",
+            not outside,
+            f"{len(size) - len(outside)} of {len(size)} shares, from {min(size.values()):.1%} to "
+            f"{max(size.values()):.1%}{_named(outside)}",
+        ),
+        Claim(
+            "No share is outside 3% to 7% by more than two standard errors of itself.",
+            not beyond,
+            f"{len(beyond)} of {len(size)}{_named(beyond)}",
+        ),
+        _power(rejected, "Trust bias is told from position bias: 'linear' is rejected.", "trust", large, "linear"),
+        _power(
+            rejected, "Plackett–Luce choice is not affine (Section 5.1): rejected.", "plackett-luce", large, "affine"
+        ),
+        _power(
+            rejected, "With labels, Plackett–Luce choice is not affine.", "plackett-luce", large, "linear in labels"
+        ),
+        _power(rejected, "A device that changes position effects is found.", "contextual pbm", large, "groups"),
+        Claim(
+            "A cascade is affine given the display context (Section 5.1).",
+            _share(rejected["cascade", large, "affine"]) <= 0.07,
+            f"'affine' rejected in {_share(rejected['cascade', large, 'affine']):.1%} of worlds",
+        ),
+        _power(
+            rejected,
+            "Recorded by position alone, it is not: α depends on the other results.",
+            "cascade, by position",
+            large,
+            "examination",
+        ),
+    )
+
+
+def _doubt(number: int) -> float:
+    """Two standard errors of a share of 5% of so many worlds."""
+    return 2 * float(np.sqrt(0.05 * 0.95 / number))
+
+
+def _named(shares: dict[tuple[str, int, str], float]) -> str:
+    """Single shares in words."""
+    words = (f"{test} of {world}, {size}: {value:.1%}" for (world, size, test), value in shares.items())
+    return f" ({'; '.join(words)})" if shares else ""
+
+
+def _power(rejected: Shares, sentence: str, world: str, size: int, test: str) -> Claim:
+    small, large = (_share(rejected[world, n, test]) for n in SIZES)
+    return Claim(
+        sentence,
+        _share(rejected[world, size, test]) >= 0.8,
+        f"rejected in {small:.0%} of worlds at {SIZES[0]} impressions a cell, {large:.0%} at {SIZES[1]}",
+    )
+
+
+def _figure() -> Figure:
+    """Figure 1."""
+    r = np.linspace(0.0, 1.0, 101)
+    rows = [
+        {"relevance": float(x), "click probability": float(y), "user": name}
+        for name, values in (("Plackett–Luce", plackett_luce(r)), ("cascade", CASCADE * r))
+        for x, y in zip(r, values, strict=True)
+    ]
+    chart = specs.lines(rows, x="relevance", y="click probability", series="user", domain=(0.0, 1.0))
+    caption = (
+        f"Figure 1: click probability against relevance. Plackett–Luce choice beside other relevances of {OTHERS} "
+        f"in sum is not affine; a cascade with α = {CASCADE} is"
+    )
+    return Figure("figure1", caption, chart)
+
+
+_READING = (
+    "'Holds' means that these clicks do not contradict the assumption, not that it is true: at 60 impressions a cell "
+    "several wrong models go unnoticed in a good part of worlds, as the table shows.",
+    "A cascade or a DBN user is as good as a position-based one where the display context is recorded: examination "
+    "then depends on the context alone. By position alone the same users are not of the form r·o: examination depends "
+    "on the query's other results. That is what the paper means by α depending on other items.",
+    "Without labels a bend that all contexts share cannot be seen: relevance is known only up to what the lines show. "
+    "Plackett–Luce choice is found out because contexts bend it differently.",
+    "'groups' asks whether one r·o serves all groups. Where r·o itself is wrong it may be rejected though groups are "
+    "alike, as devices show different mixtures of items: read it where adding the column makes 'examination' hold.",
+    "'pairwise debiasing' is rejected wherever propensities differ, whatever the user, as Theorem 7.2 says it must be.",
+    "Sizes are over worlds of known truth, drawn anew each time, so they hold for logs of this shape. That in "
+    "which 'pairwise debiasing' is true is 'no bias'.",
+    "'linear in labels' was given the true relevance. Graded labels must be turned into probabilities first, or the "
+    "test answers whether the grades are equidistant.",
+)

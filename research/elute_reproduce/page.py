@@ -1,0 +1,83 @@
+"""A reproduction as a Markdown page with its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from elute._util.files import write_text
+from elute.reporting.charts.render import svg
+from elute_reproduce.result import Compared, Reproduction
+
+_PASS, _FAIL = "✓", "✗"
+
+
+def write(folder: str | Path, result: Reproduction) -> Path:
+    """Write `NAME.md` and `img/NAME-FIGURE.svg` for every figure; returns the page's path."""
+    target = Path(folder)
+    for figure in result.figures:
+        write_text(target / "img" / f"{result.name}-{figure.name}.svg", svg(figure.spec))
+    page = target / f"{result.name}.md"
+    write_text(page, markdown(result))
+    return page
+
+
+def markdown(result: Reproduction) -> str:
+    """The page's text. Rows are the first heading of the values compared, columns the last."""
+    parts = [f"# {result.title}", f"{result.source}. Made by", f"```sh\n{result.command}\n```"]
+    parts.append(f"in {result.seconds:.0f} s.")
+    parts.append("\n".join(f"- {line}" for line in result.settings))
+    if result.compared:
+        parts += ["## Published and measured", _table(result.compared)]
+        parts.append(
+            f"Measured: mean ± standard deviation over runs; published below it. {_PASS} agrees: within rounding, or "
+            f"within two standard errors of the difference where runs vary. {_FAIL} does not."
+            if any(entry.published for entry in result.compared)
+            else "Mean ± standard deviation over runs. Nothing is published for this data."
+        )
+    if result.claims:
+        parts.append("## Claims")
+        lines = [f"| {c.sentence} | {c.evidence} | {_PASS if c.holds else _FAIL} |" for c in result.claims]
+        parts.append("\n".join(["| claim | measured | holds |", "|---|---|---|", *lines]))
+    for figure in result.figures:
+        parts.append(f"![{figure.caption}](img/{result.name}-{figure.name}.svg)\n\n*{figure.caption}*")
+    if result.reading:
+        parts.append("## Reading")
+        parts += list(result.reading)
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(compared: Sequence[Compared]) -> str:
+    *heads, last = compared[0].where
+    columns = list(dict.fromkeys(entry.where[last] for entry in compared))
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for entry in compared:
+        cells.setdefault(tuple(entry.where[head] for head in heads), {})[entry.where[last]] = _cell(entry)
+    lines = [f"| {' | '.join([*heads, *columns])} |", "|" + "---|" * (len(heads) + len(columns))]
+    lines += [f"| {' | '.join([*row, *(found.get(c, '') for c in columns)])} |" for row, found in cells.items()]
+    return "\n".join(lines)
+
+
+def _cell(entry: Compared) -> str:
+    text = number(entry.mean) if entry.sd == 0 or entry.at_most else f"{number(entry.mean)} ± {number(entry.sd)}"
+    text += entry.mark
+    if entry.published is None:
+        return text
+    return f"{text}<br>{published(entry)} {_PASS if entry.passed else _FAIL}"
+
+
+def published(entry: Compared) -> str:
+    """The published value as a paper prints it; nothing where there is none."""
+    if entry.published is None:
+        return ""
+    spread = f" ± {number(entry.published.sd)}" if entry.published.sd else ""
+    return f"{'< ' if entry.at_most else ''}{number(entry.published.mean)}{spread}"
+
+
+def number(value: float) -> str:
+    """Three decimals, none for counts, or a power of ten for what would vanish in them."""
+    if value == round(value) and abs(value) > 1:
+        return f"{value:,.0f}"
+    if value != 0 and abs(value) < 5e-4:
+        return f"{value:.0e}"
+    return f"{value:,.3f}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -1,0 +1,1 @@
+"""Repair plans: what a budget buys."""

@@ -1,0 +1,54 @@
+"""The reproductions by name. Modules are imported when they run: some need what only an extra installs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from importlib import import_module
+
+from elute.errors import EluteError
+from elute_reproduce.result import Reproduction
+from elute_reproduce.study import Study
+
+STUDIES: dict[str, str] = {
+    "identifiability-table1": "learners on a set in two components, alone and repaired",
+    "identifiability-figure3": "recovery over components and clicks",
+    "identifiability-figure4ab": "which swap to show, which factors to merge",
+    "identifiability-figure6": "observation curves, alone and merged",
+    "identifiability-table2": "learners under contextual bias, from two starts, alone and merged (with Table 6)",
+    "identifiability-table4": "the identifiability graph under positions and 5,000 contexts",
+    "identifiability-figure4cd": "how often the graph is connected, over the number of contexts",
+    "identifiability-figure7": "how often the graph is connected, over sample size and number of features",
+    "repair-budget": "a traffic budget spent well, at random, or on the links alone",
+    "upe-figure3": "propensities that learners find under weak and strong logging policies",
+    "upe-table1": "neural learners online, with lists of their own (hours without a GPU, as all of upe-*)",
+    "upe-figure4": "the propensity of position 1 as lists are renewed online",
+    "upe-table2": "neural learners offline, on the lists of a weak policy",
+    "upe-table3": "what UPE's confounding effect is fitted to",
+    "upe-figure5": "UPE and the naive joint model",
+    "upe-propensities": "which learner finds the propensities, on a larger synthetic set",
+    "fit-yandex": "propensities and held-out perplexity on real clicks",
+    "clicks-yandex": "session click models and their held-out perplexity on real clicks",
+    "fit-priors": "where the priors help, and whether their error bars hold",
+    "fit-coverage": "how often 95% intervals of propensities hold the truth",
+    "cmip-figure1": "relevance of two click models against the logging policy's ranks",
+    "cmip-figure2": "seven click models: what is known in advance, and perplexity under another policy",
+    "cmip-table1": "which metrics predict perplexity under another policy",
+    "cmip-table2": "what choosing a click model by these metrics loses",
+    "limits": "how often tests find where a click model's assumptions fail, and the limits paper's own numbers",
+}
+"""Name and what it shows. The module is the paper's folder and the rest of the name: `upe-table1` is `upe.table1`."""
+
+
+def reproduce(name: str, study: Study) -> Reproduction:
+    """Run one."""
+    if name not in STUDIES:
+        raise EluteError(f"no reproduction '{name}'; there are: {', '.join(STUDIES)}")
+    began = time.perf_counter()
+    result: Reproduction = import_module(_module(name)).run(study)
+    return replace(result, command=study.command(name), seconds=time.perf_counter() - began)
+
+
+def _module(name: str) -> str:
+    paper, _, of_paper = name.partition("-")
+    return f"elute_reproduce.{paper}.{of_paper or 'study'}"

@@ -1,0 +1,1 @@
+"""Private helpers that know nothing of click logs: files, text, addresses, storage."""

@@ -1,0 +1,160 @@
+"""Is any affine model left standing? Counterfactual estimates can only be unbiased where click probability is an affine
+function of relevance (Theorem 5.5 and Corollaries 5.6 to 5.8 of the limits paper). Relevance is not known, but under
+α_t·r(x) + β_t the click rates of items under two factors lie on one line, and under many factors on one line in many
+dimensions: what is left beside the best line, with errors in every coordinate, is compared with what chance leaves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import gamma
+
+from elute.auditing.assumptions.finding import Finding, Panel, exceedance, holm, number, untestable, verdict
+from elute.auditing.assumptions.lines import Lines, fit_lines
+from elute.auditing.assumptions.null import STANDARD, Drawing, take
+from elute.auditing.assumptions.panels import SHOWN, two_factors
+from elute.cells.counts import Cells, Counts
+from elute.cells.factors import describe, rows
+from elute.estimate.solve.problem import Floats
+from elute.kernels.unionfind import link_cells, roots, singletons
+
+NAME = "affine"
+
+FILLED = 5.0
+"""The least variance n·p·(1-p) of a cell's clicks, at its factor's click rate: normal errors are far off below."""
+
+FEWEST = 3
+"""Items a factor must have: two fix its line."""
+
+
+class Filled(NamedTuple):
+    """Cells filled well enough, under factors with items enough."""
+
+    cells: Cells
+    freedom: int
+
+
+def affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> Finding:
+    """Test the best affine model against any. `propensity`: of a fit of r·o, where the search for the lines starts.
+
+    `effect`: the typical distance of a cell's click rate from its line, beyond chance."""
+    cells, freedom = filled(counts)
+    if freedom <= 0:
+        return untestable(
+            NAME,
+            "Whether clicks are affine in relevance cannot be tested: it takes three items or more under the same two "
+            f"factors, each cell with about {FILLED:.0f} clicks and as many impressions without.",
+            "Collect more clicks, show more items under the same factors, or give labels, then audit again.",
+        )
+    fit = fit_lines(cells, *start(cells, propensity))
+    rng = np.random.default_rng(drawing.seed)
+    p = np.clip(fit.probability(cells), 0.0, 1.0)
+    drawn = np.empty((drawing.replicates, len(fit.squares)))
+    for replicate in range(drawing.replicates):
+        drawing.progress("affine", replicate + 1, drawing.replicates)
+        clicks = rng.binomial(cells.impressions.astype(np.int64), p).astype(np.uint64)
+        drawn[replicate] = fit_lines(cells._replace(clicks=clicks), *fit[:3]).squares
+    total = float(fit.squares.sum())
+    value = exceedance(total, drawn.sum(axis=1))
+    excess = max(total - float(drawn.sum(axis=1).mean()), 0.0)
+    n = cells.impressions.astype(np.float64)
+    precision = n / np.clip(p * (1 - p), 1 / (n + 2), None)
+    effect = float(np.sqrt(excess / (precision.sum() * freedom / len(n))))
+    by_factor = _by_factor(fit, drawn)
+    names = [describe(row) for row in rows(counts.factors, range(counts.n_factors))]
+    evidence = [
+        {"factor": names[t], "squares": squares, "expected": expected, "p_value": p}
+        for t, squares, expected, p in by_factor
+    ]
+    panels = _panels(cells, fit, [t for t, *_ in by_factor], names)
+    if verdict(value) == "holds":
+        return Finding(
+            NAME,
+            "holds",
+            value,
+            effect,
+            f"Click rates lie on lines, as they must if clicks are affine in relevance ({number(value)}, "
+            f"{freedom:,} degrees of freedom).",
+            "Counterfactual estimates can be unbiased here: --model pbm where 'linear' holds, else --model affine.",
+            evidence,
+            panels=panels,
+        )
+    return Finding(
+        NAME,
+        "rejected",
+        value,
+        effect,
+        f"Clicks are no affine function of any relevance ({number(value)}): click rates are off their lines by a "
+        f"typical {effect:.3f} beyond chance, most under {evidence[0]['factor']}.",
+        "No inverse propensity weighting can be unbiased here (Theorem 5.5): add to --bias what clicks depend on "
+        "besides, or use a click model of whole pages.",
+        evidence,
+        panels=panels,
+    )
+
+
+def filled(counts: Counts) -> Filled:
+    """The cells to test on, by impressions and by how often factors are clicked, never by an item's own clicks."""
+    n = counts.n_factors
+    shown, clicked = (np.bincount(counts.factor, amounts, n) for amounts in (counts.impressions, counts.clicks))
+    rate = clicked / np.maximum(shown, 1)
+    item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
+    keep = counts.impressions * (rate * (1 - rate))[counts.factor] >= FILLED
+    while True:
+        items = np.bincount(counts.factor[keep], minlength=n)
+        factors = np.bincount(item[keep], minlength=counts.n_items)
+        fewer = keep & (items >= FEWEST)[counts.factor] & (factors > 1)[item]
+        if (fewer == keep).all():
+            break
+        keep = fewer
+    cells = take(counts, keep)
+    used = np.unique(cells.factor)
+    parent = singletons(n)
+    link_cells(parent, cells.offsets, cells.factor, np.arange(n, dtype=np.int32))
+    parts = len(np.unique(roots(parent)[used]))
+    return Filled(cells, len(cells.factor) - (len(cells.offsets) - 1) - 2 * len(used) + 2 * parts)
+
+
+def start(cells: Cells, propensity: Floats) -> tuple[Floats, Floats, Floats]:
+    """Lines through the origin, and every item where they put it."""
+    o = np.where(np.isfinite(propensity) & (propensity > 0), propensity, 1e-3)
+    item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
+    exposure = np.bincount(item, cells.impressions * o[cells.factor])
+    return o, np.zeros_like(o), np.bincount(item, cells.clicks) / exposure
+
+
+def _by_factor(fit: Lines, drawn: NDArray[np.float64]) -> list[tuple[int, float, float, float]]:
+    """By factor, its squares, what chance would leave and how far from it that is: p-values by a gamma law with the
+    draws' mean and variance (more than the draws alone could resolve), corrected for the number of factors (Holm).
+    Least p-value first."""
+    mean, variance = drawn.mean(axis=0), drawn.var(axis=0)
+    used = np.flatnonzero(variance > 0)
+    p = gamma.sf(fit.squares[used], mean[used] ** 2 / variance[used], scale=variance[used] / mean[used])
+    corrected = holm(p)
+    return [
+        (int(used[i]), float(fit.squares[used[i]]), float(mean[used[i]]), float(corrected[i]))
+        for i in np.argsort(p, kind="stable")
+    ]
+
+
+def _panels(cells: Cells, fit: Lines, worst: list[int], names: list[str]) -> list[Panel]:
+    """The worst factors, each against the one it shares the most items with, and the line of the whole fit. Two
+    factors are drawn once."""
+    item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
+    drawn: dict[tuple[int, int], Panel] = {}
+    for t in worst:
+        with_it = np.isin(item, item[cells.factor == t])
+        shared = np.bincount(cells.factor[with_it], minlength=len(fit.alpha))
+        shared[t] = 0
+        other = int(np.argmax(shared))
+        if shared[other] < FEWEST or fit.alpha[other] == 0 or (other, t) in drawn:
+            continue
+        slope = float(fit.alpha[t] / fit.alpha[other])
+        line = {"affine in relevance": (float(fit.beta[t] - slope * fit.beta[other]), slope)}
+        drawn[t, other] = two_factors(cells, t, other, (names[t], names[other]), line)
+        if len(drawn) == SHOWN:
+            break
+    return list(drawn.values())

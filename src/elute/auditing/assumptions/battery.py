@@ -1,0 +1,61 @@
+"""All tests of the click model on one log."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from elute.auditing.assumptions.affine import affine
+from elute.auditing.assumptions.examination import examination
+from elute.auditing.assumptions.finding import Finding
+from elute.auditing.assumptions.groups import Groups, grouped
+from elute.auditing.assumptions.labels import labelled
+from elute.auditing.assumptions.linear import linear
+from elute.auditing.assumptions.null import REPLICATES, Drawing, null
+from elute.auditing.assumptions.pairwise import pairwise
+from elute.auditing.assumptions.unique import unique
+from elute.cells.counts import Counts
+from elute.errors import EluteError
+from elute.estimate.solve.problem import Floats
+from elute.progress import Progress, silent
+
+
+class Fit(Protocol):
+    """A fit of p = r(x)·o(t), as far as the tests need it: an estimator's."""
+
+    @property
+    def propensity_(self) -> Floats: ...
+    @property
+    def relevance_values_(self) -> Floats: ...
+
+
+def assumptions(
+    counts: Counts,
+    fit: Fit,
+    *,
+    groups: Groups | None = None,
+    labels: Floats | None = None,
+    seed: int = 0,
+    replicates: int = REPLICATES,
+    progress: Progress = silent,
+) -> list[Finding]:
+    """What the log says of the model that `fit` rests on, one finding an assumption.
+
+    `groups`: by what position effects might differ; `labels`: P(relevant) by item, NaN where unknown. Findings on
+    groups and labels are there only where these are given. Each is at level 0.05 by itself."""
+    o, r = np.asarray(fit.propensity_, np.float64), np.asarray(fit.relevance_values_, np.float64)
+    if len(o) != counts.n_factors or len(r) != counts.n_items:
+        raise EluteError(
+            f"the fit has {len(r):,} items and {len(o):,} factors, the log {counts.n_items:,} and "
+            f"{counts.n_factors:,}: fit this log"
+        )
+    base = null(counts)
+    drawing = Drawing(seed, replicates, progress)
+    found = [unique(counts, r, o), examination(base, drawing)]
+    if groups is not None:
+        found.append(grouped(counts, groups, drawing))
+    found += [linear(base, counts.factors, drawing), affine(counts, base.o, drawing)]
+    if labels is not None:
+        found.append(labelled(counts, labels, drawing))
+    return [*found, pairwise(counts, r, o)]

@@ -1,0 +1,68 @@
+"""Linear, affine, or neither: what the tests 'linear' and 'affine' say together, overall and by factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from elute.auditing.assumptions.finding import LEVEL, Finding
+
+_LISTED = 10
+
+Form = Literal["linear", "affine", "neither", "unknown"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How click probability depends on relevance. "linear": α_t·r. "affine": α_t·r + β_t. By factor, corrected for
+    their number; a factor is linear or affine against the others, relevance itself having no origin."""
+
+    overall: Form
+    factors: dict[str, Form]
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        if self.overall == "unknown":
+            return "Whether clicks are linear or affine in relevance cannot be told from this log."
+        words = {"linear": "linear in relevance", "affine": "affine in relevance, not linear", "neither": "not affine"}
+        forms: tuple[Form, ...] = ("linear", "affine", "neither")
+        parts = [f"{form} under {under}" for form in forms if (under := self._under(form))]
+        return f"Click probability is {words[self.overall]}. By factor: {'; '.join(parts) or 'unknown'}."
+
+    def _under(self, form: Form) -> str:
+        """The factors of one form, the first few."""
+        names = [name for name, found in self.factors.items() if found == form]
+        return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return {
+            "overall": self.overall,
+            "sentence": self.sentence,
+            "factors": [{"factor": name, "shape": form} for name, form in self.factors.items()],
+        }
+
+
+def shape(findings: Sequence[Finding]) -> Shape:
+    """From the findings of `assumptions`."""
+    by_name = {finding.name: finding for finding in findings}
+    linear, affine = by_name["linear"], by_name["affine"]
+    offset = {row["factor"]: row["p_value"] <= LEVEL for row in linear.factors}
+    bent = {row["factor"]: row["p_value"] <= LEVEL for row in affine.evidence}
+    names = dict.fromkeys((*(row["against"] for row in linear.factors), *offset, *bent))
+    factors = {name: _form(offset.get(name, False if linear.factors else None), bent.get(name)) for name in names}
+    tested = {"holds": False, "rejected": True, "untestable": None}
+    return Shape(_form(tested[linear.verdict], tested[affine.verdict]), factors)
+
+
+def _form(offset: bool | None, bent: bool | None) -> Form:
+    """None: not tested. Linear clicks are affine, so nothing more needs to hold for them."""
+    if bent:
+        return "neither"
+    if offset is None:
+        return "unknown" if bent is None else "affine"
+    if offset:
+        return "unknown" if bent is None else "affine"
+    return "linear"

@@ -1,0 +1,114 @@
+"""The click probabilities that fits predict.
+
+A count model predicts α(t)·r(x) + β(t), with β = 0 unless the fit has offsets. What it cannot know follows three rules,
+the same for every model, so that figures compare:
+
+- an item that the fit has not seen (or has no number for) has the mean relevance of its items, by impressions;
+- a factor that the fit has not seen has the mean propensity of its factors;
+- a probability of 0 or 1, or beyond, is one half click away from it: 1/(2(n + 1)), with n the item's impressions in
+  the fit. Otherwise a single click on an item that never had one would make a perplexity infinite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute._util.matching import ids, match
+from elute.auditing.perplexity import Losses
+from elute.cells.counts import Counts
+from elute.cells.factors import is_position
+from elute.cells.roles import Roles
+from elute.errors import EluteError
+from elute.fits.fit import Fit
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Predicted(NamedTuple):
+    """What perplexity adds up, and which share of impressions each rule above was used for."""
+
+    losses: Losses
+    unseen_items: float
+    unseen_factors: float
+    certain: float
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A fit under audit, in the log's order of columns. `relevance` by item, NaN where the fit has none."""
+
+    fit: Fit
+    items: list[pa.Array]
+    relevance: Floats
+    impressions: Floats
+
+    @classmethod
+    def of(cls, fit: Fit, roles: Roles) -> Subject:
+        """Make sure that a fit speaks of the log's items and factors."""
+        fit.require_columns(roles)
+        values = [np.asarray(fit.relevance[name].to_numpy(), np.float64) for name in ("relevance", "impressions")]
+        return cls(fit, ids(fit.relevance, roles.item), values[0], values[1])
+
+
+def ranks_of(factors: pa.Table) -> tuple[Ints, list[Any] | None]:
+    """The rank, from 1, of every factor, and the position that each rank stands for.
+
+    Ranks are the distinct positions in rising order; where no bias column is a position, all factors share one.
+    """
+    column = next((name for name in factors.column_names if is_position(factors, name)), None)
+    if column is None:
+        return np.ones(factors.num_rows, np.int64), None
+    positions, code = np.unique(factors[column].to_numpy(), return_inverse=True)
+    return code.astype(np.int64) + 1, positions.tolist()
+
+
+def count_losses(subject: Subject, counts: Counts) -> Predicted:
+    """Of a count model on a log's cells (Eq. 2 of the CMIP paper, its sums over impressions taken by cell)."""
+    names = counts.factors.column_names
+    table = subject.fit.propensities
+    if table is None:
+        raise EluteError(f"{subject.fit.label} is a session click model, which predicts pages, not cells")
+    alpha = np.asarray(table["propensity"].to_numpy(), np.float64)
+    beta = (
+        np.asarray(table["offset"].to_numpy(), np.float64) if "offset" in table.column_names else np.zeros_like(alpha)
+    )
+    factor = match(ids(counts.factors, names), ids(table, names))
+    item = match(ids(counts.items, counts.items.column_names), subject.items)
+    known_items, known_factors = np.isfinite(subject.relevance), np.isfinite(alpha + beta)
+    if not known_items.any() or not known_factors.any():
+        raise EluteError(f"{subject.fit.label} has no relevance or no propensity to predict with; fit again")
+    typical = np.average(subject.relevance[known_items], weights=subject.impressions[known_items])
+    seen_item = (item >= 0) & known_items[item]
+    seen_factor = (factor >= 0) & known_factors[factor]
+    relevance = np.where(seen_item, subject.relevance[item], typical)
+    of_item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
+    a, b = (np.where(seen_factor, v[factor], v[known_factors].mean())[counts.factor] for v in (alpha, beta))
+    least = 0.5 / (np.where(item >= 0, subject.impressions[item], 0.0) + 1)[of_item]
+    p = a * relevance[of_item] + b
+    certain = (p <= 0) | (p >= 1)
+    p = np.where(p <= 0, least, np.where(p >= 1, 1 - least, p))
+    shown = counts.impressions.astype(np.float64)
+    shares = (~seen_item[of_item], ~seen_factor[counts.factor], certain)
+    return Predicted(cell_losses(p, counts), *(float(shown[where].sum() / shown.sum()) for where in shares))
+
+
+def cell_losses(probabilities: Floats, counts: Counts) -> Losses:
+    """Of click probabilities by cell, all strictly between 0 and 1."""
+    rank = ranks_of(counts.factors)[0][counts.factor] - 1
+    shown, clicks = counts.impressions.astype(np.float64), counts.clicks.astype(np.float64)
+    bits = -(clicks * np.log2(probabilities) + (shown - clicks) * np.log2(1 - probabilities))
+    return Losses(np.bincount(rank, bits).astype(np.float64), np.bincount(rank, shown).astype(np.int64))
+
+
+def rank_rates(counts: Counts) -> Losses:
+    """The losses of a reader who knows the log's click rate at each rank and nothing of items: what a model of items
+    must beat. The rate has half a click and half a skip added, so that it is never 0 or 1."""
+    rank = ranks_of(counts.factors)[0][counts.factor] - 1
+    shown, clicks = (np.bincount(rank, amounts.astype(np.float64)) for amounts in (counts.impressions, counts.clicks))
+    return cell_losses(((clicks + 0.5) / (shown + 1))[rank], counts)

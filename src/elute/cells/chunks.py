@@ -1,0 +1,66 @@
+"""Counts as they are written to disk: part after part, each with all cells of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute.cells.counts import Cells, Counts
+
+CELLS_A_PART, ITEMS_A_PART = 4_000_000, 250_000
+
+
+class Members(NamedTuple):
+    """Items of a part that were shown for a query, and how often; queries are numbered throughout all parts."""
+
+    query: NDArray[np.int32]
+    item: NDArray[np.int32]
+    impressions: NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """Some items."""
+
+    items: Callable[[], pa.Table]
+    """Their columns."""
+    cells: Cells
+    members: Members | None
+
+
+def of_counts(counts: Counts) -> Iterator[Part]:
+    """Counts in memory."""
+    cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
+    known, members = counts.membership, None
+    if known is not None:
+        order = np.argsort(known.item, kind="stable")
+        members = Members(known.query[order], known.item[order], known.impressions[order])
+    return cut(lambda: counts.items, cells, members)
+
+
+def cut(names: Callable[[], pa.Table], cells: Cells, members: Members | None) -> Iterator[Part]:
+    """In parts that are small, whoever reads them; `members` in the order of items."""
+    items, table = len(cells.offsets) - 1, cache(names)
+    by_cells = np.searchsorted(cells.offsets, np.arange(CELLS_A_PART, len(cells.factor), CELLS_A_PART))
+    bounds = np.unique(np.concatenate((np.arange(0, items, ITEMS_A_PART), by_cells, [items])))
+    for begin, end in pairwise(bounds.tolist()):
+        inside, mine = slice(*cells.offsets[[begin, end]].tolist()), None
+        if members is not None:
+            rows = slice(*np.searchsorted(members.item, [begin, end]).tolist())
+            mine = Members(members.query[rows], members.item[rows] - np.int32(begin), members.impressions[rows])
+        own = Cells(
+            cells.offsets[begin : end + 1] - cells.offsets[begin],
+            cells.factor[inside],
+            cells.impressions[inside],
+            cells.clicks[inside],
+        )
+        yield Part(partial(_rows, table, begin, end), own, mine)
+
+
+def _rows(table: Callable[[], pa.Table], begin: int, end: int) -> pa.Table:
+    return table().slice(begin, end - begin)

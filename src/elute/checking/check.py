@@ -1,0 +1,186 @@
+"""The verdict: can relevance be recovered from this log, and for which queries?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from elute._util.text import count, listed, share
+from elute.cells.counts import Counts
+from elute.cells.rankable import Rankable
+from elute.cells.structure import Structure
+from elute.checking import details, health
+from elute.checking.explore import Subset
+from elute.checking.explore import explore as explore_subsets
+from elute.checking.probability import Point
+from elute.checking.probability import curve as sample_curve
+from elute.estimate.inference.certificate import Certificate
+from elute.identify.components import Components, Links, components
+from elute.identify.generic.identifiability import GenericIdentifiability
+from elute.log import ClickLog
+from elute.progress import Progress, silent
+from elute.results.base import Fields, Result
+from elute.results.card import Bars, Card, Tone
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(Result):
+    """What the structure of a log allows. Inspect it, print it, save it; nothing is estimated here."""
+
+    log: ClickLog
+    structure: Structure
+    found: Components
+    """The component of every factor."""
+    ranking: Rankable | None
+    """None where the log has no queries."""
+    parts: list[details.Part]
+    isolated_factors: int
+    isolated: list[details.Isolated]
+    warnings: list[health.Concern]
+    plan: Links | None
+    """The plan under which the log was checked."""
+    subsets: list[Subset] | None
+    curve: list[Point] | None
+    certificate: Certificate | None = None
+    """How precisely propensities are determined."""
+    generic: GenericIdentifiability | None = None
+    """The verdict for another click model."""
+
+    @property
+    def counts(self) -> Counts:
+        """The log's cells, in memory."""
+        return self.log.counts()
+
+    @property
+    def planned_counts(self) -> Counts:
+        """The log's cells, as if the plan had been carried out."""
+        return self.counts if self.plan is None else self.plan.apply(self.counts)
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether the identifiability graph is connected (Theorem 1)."""
+        return len(self.found) == 1
+
+    @property
+    def components(self) -> int:
+        """How many components the identifiability graph has."""
+        return len(self.found)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        n = len(self.structure.root)
+        if self.recoverable:
+            factors = "its one factor is" if n == 1 else f"its {n:,} factors form"
+            under = f" under this {self.plan.method} plan" if self.plan is not None else ""
+            return f"Relevance is recoverable from this log{under}: {factors} one component."
+        rest = ""
+        if self.ranking is not None:
+            ranked, queries = self.ranking.rankable, self.ranking.queries
+            rest = f" {ranked:,} of {queries:,} queries ({ranked / queries:.1%}) can still be ranked."
+        return (
+            f"Relevance is not recoverable from this log as a whole: its {n:,} factors fall into "
+            f"{self.components:,} components that no item links.{rest}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of `elute check --json`."""
+        survey, ranking, roles = self.log.survey, self.ranking, self.log.roles
+        impressions = int(survey.impressions.sum())
+        fields: dict[str, Any] = {
+            "verdict": self.sentence,
+            "impressions": impressions,
+            "clicks": int(survey.clicks.sum()) if roles.click is not None else None,
+            "items": self.structure.items,
+            "factors": len(self.structure.root),
+            "cells": self.structure.cells,
+            "queries": self.structure.queries,
+            "recoverable": self.recoverable,
+            "components": self.components,
+            "component_sizes": [int(size) for size in self.found.factors[: details.SHOWN]],
+            "rankable_queries": ranking.rankable if ranking else None,
+            "rankable_share": ranking.share if ranking else None,
+            "comparable_pairs_share": ranking.comparable_share if ranking else None,
+            "impressions_in_largest_share": int(self.found.impressions[0]) / impressions,
+            "component_details": [part._asdict() for part in self.parts],
+            "isolated_factors": self.isolated_factors,
+            "isolated": [alone._asdict() for alone in self.isolated],
+            "warnings": [asdict(concern) for concern in self.warnings],
+            "collision_bound": self.structure.collision_bound,
+            "rows": survey.rows,
+            "columns": {
+                "item": list(roles.item),
+                "bias": list(roles.bias),
+                "query": roles.query,
+                "click": roles.click,
+                "impressions": roles.impressions,
+                "session": roles.session,
+            },
+        }
+        if self.plan is not None:
+            fields["plan"] = self.plan.method
+        if self.subsets is not None:
+            fields["subsets"] = [
+                {**s._asdict(), "bias": list(s.bias), "recoverable": s.recoverable} for s in self.subsets
+            ]
+        if self.curve is not None:
+            fields["curve"] = [point._asdict() for point in self.curve]
+        if self.certificate is not None:
+            fields["certificate"] = self.certificate.to_dict()
+        if self.generic is not None:
+            open_factors = list(self.generic.undetermined[: details.SHOWN])
+            fields["generic"] = {**self.generic.to_dict(), "undetermined": open_factors}
+        return fields
+
+    @classmethod
+    def describe(cls, fields: Fields) -> Card:
+        whole = fields["recoverable"]
+        ranked = fields["rankable_share"]
+        figures = [(count(fields[name]), name) for name in _COUNTED if fields[name] is not None]
+        figures.append((count(fields["components"]), "component" if fields["components"] == 1 else "components"))
+        if ranked is not None:
+            figures.append((share(ranked), "of queries rankable"))
+        sizes = [part["impressions"] for part in fields["component_details"]]
+        names = [_component_name(number, part) for number, part in enumerate(fields["component_details"], start=1)]
+        chart = None if whole else Bars("Impressions by component", names, sizes)
+        notes = [warning["message"] for warning in fields["warnings"]]
+        word = "Recoverable" if whole else "Recoverable query by query" if ranked == 1 else "Not recoverable"
+        tone: Tone = "good" if whole else "warn" if ranked == 1 else "bad"
+        return Card(tone, word, fields["verdict"], figures, chart, notes)
+
+
+_COUNTED = ("impressions", "clicks", "items", "factors", "queries")
+
+
+def _component_name(number: int, part: Fields) -> str:
+    """A component by its number and its first factors."""
+    return f"{number}: {listed(part['example_factors'], 3)}"
+
+
+def check(
+    log: ClickLog,
+    *,
+    plan: Links | None = None,
+    explore: bool = False,
+    curve: bool = False,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Check:
+    """Check a log. `plan`: as if this repair plan had been carried out. `explore`: also for every subset of the
+    bias columns. `curve`: also for samples of the log. Both look at the log without the plan."""
+    structure = log.structure(progress)
+    found = components(structure.root, log.survey.factors, log.survey.impressions, plan)
+    alone, examples = details.isolated(log, structure, found)
+    return Check(
+        log=log,
+        structure=structure,
+        found=found,
+        ranking=log.rankable(found.of_factor, len(found), progress) if structure.queries is not None else None,
+        parts=details.parts(log, structure, found),
+        isolated_factors=alone,
+        isolated=examples,
+        warnings=health.warnings(log, structure),
+        plan=plan,
+        subsets=explore_subsets(log, progress) if explore else None,
+        curve=sample_curve(log, seed, progress) if curve else None,
+    )

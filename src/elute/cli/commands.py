@@ -1,0 +1,52 @@
+"""The verbs by name and by what they say of themselves, so that help, completion and typos need not import them.
+
+A verb's module, `elute.cli.verbs.<verb>`, is imported when the verb is asked for. Its line stands here a second time;
+tests/cli/test_help.py compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import cast
+
+import click
+
+FLOW = {
+    "check": "Can relevance be recovered from this log, and for which queries?",
+    "repair": "What is the cheapest thing that makes this log recoverable?",
+    "fit": "Propensities of factors and relevance of items, with standard errors.",
+    "audit": "Is a fit debiased, which of several is to be trusted, and do their assumptions hold?",
+    "judge": "Export what 'elute fit' left in FIT: judgments with grades, or click data to train a ranker on.",
+    "report": "One page on a log, for people: the verdict, the graph, propensities, relevance against clicks.",
+}
+"""The verbs in the order in which a log passes through them."""
+
+BESIDE = {
+    "convert": "A log in another format, written as the Parquet that the other commands read: a row for every result "
+    "shown.",
+    "count": "Count a log once; then give the folder of counts to the other verbs in its place.",
+    "train": "Learn a ranker from the clicks of a log and features of its documents.",
+    "rank": "Score documents with a ranker that `elute train` left in DIR; a higher score ranks higher.",
+    "simulate": "A click log whose truth is known: real documents and grades, a policy that ranks, a user who clicks.",
+    "reproduce": "Run a published table or figure again: published and measured values side by side.",
+    "demo": "Simulate a sound and a broken log, check both, mend the broken one, fit, audit and judge it, and report.",
+    "explain": "What a code in a warning, a finding or a summary means, why it matters and what to do.",
+}
+
+VERBS = FLOW | BESIDE
+
+
+class Commands(Mapping[str, click.Command]):
+    """The verbs' commands, each imported when it is looked up."""
+
+    def __getitem__(self, verb: str) -> click.Command:
+        if verb not in VERBS:
+            raise KeyError(verb)
+        return cast(click.Command, getattr(import_module(f"elute.cli.verbs.{verb}"), verb))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        return len(VERBS)

@@ -1,0 +1,80 @@
+"""`elute check`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from elute.cli.options import NOT_RECOVERABLE, reads_log
+from elute.progress import Progress
+from elute.results.invocation import Invocation
+
+if TYPE_CHECKING:
+    from elute.log import ClickLog
+
+"""Undetermined factors named in the JSON."""
+
+_EPILOG = """\b
+Examples:
+  elute check demo/broken.parquet
+  elute check 'demo/*.parquet' --bias position,session_id --explore
+  elute check demo/sound.parquet --precision
+  elute check demo/sound.parquet --item doc_id --json
+
+\b
+Exit code: 0 recoverable, 3 not recoverable, 1 the log cannot be used, 2 wrong usage.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@reads_log
+@click.option("--plan", type=click.Path(dir_okay=False), help="As if this repair plan had been carried out.")
+@click.option("--explore", is_flag=True, help="Also check every subset of the bias columns.")
+@click.option("--curve", is_flag=True, help="Also check random samples of the log, from 1% to all of it.")
+@click.option("--precision", is_flag=True, help="Also how precisely propensities are determined, and by what.")
+@click.option("--model", metavar="MODEL", help="Also for affine (trust bias) or vector:D clicks, not only r·o.")
+@click.option("--seed", default=0, show_default=True, help="Seed of what --curve and --model draw.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
+def check(
+    log: ClickLog,
+    call: Invocation,
+    progress: Progress,
+    plan: str | None,
+    explore: bool,
+    curve: bool,
+    precision: bool,
+    model: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Can relevance be recovered from this log, and for which queries?
+
+    LOG is one or more paths, globs or folders of Parquet, CSV or NDJSON files (gzip too), a table
+    (duckdb://file.db#table, postgres://user@host/db#schema.table), or Parquet at s3:// or https://. Each row is an
+    impression: a result shown to a user, clicked or not.
+    """
+    from rich.console import Console
+
+    from elute.cli.pages import check as page
+    from elute.cli.pages import generic
+    from elute.verbs.check import check as run
+
+    verdict = run(
+        log,
+        plan=plan,
+        explore=explore,
+        curve=curve,
+        precision=precision,
+        model=model,
+        seed=seed,
+        progress=progress,
+    )
+    if as_json:
+        click.echo(verdict.to_json())
+    else:
+        page.show(Console(), verdict, call, verdict.certificate)
+        if verdict.generic is not None:
+            generic.show(Console(), verdict.generic)
+    if not verdict.recoverable:
+        click.get_current_context().exit(NOT_RECOVERABLE)

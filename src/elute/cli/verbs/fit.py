@@ -1,0 +1,107 @@
+"""`elute fit`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elute.cli.options import NOT_RECOVERABLE, reads_log
+from elute.progress import Progress
+from elute.results.invocation import Invocation
+
+if TYPE_CHECKING:
+    from elute.log import ClickLog
+
+MODELS = (
+    "pbm", "affine", "em", "dla", "two-tower", "harvest", "harvest-pivot", "ipw", "affine-ipw", "naive", "ctr"
+)  # fmt: skip
+"""As in `elute.estimate.models.registry`, which is slow to import; a test compares the two."""
+
+SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn", "ncm", "cacm")
+"""As in `elute.clicks`, less the pbm that is among the others; they read whole pages and need --session."""
+
+_EPILOG = """\b
+Examples:
+  elute fit demo/sound.parquet --model pbm --out fit
+  elute fit demo/broken.parquet --plan demo/merge.json --out fit
+  elute fit demo/sound.parquet --bootstrap 200 --cluster query_id --out fit
+  elute fit demo/sound.parquet --model ipw --propensities fit --clip 0.05 --out weighted
+  elute fit demo/sound.parquet --model dbn --session session_id --out browsed
+
+\b
+Exit code: 0 done, 3 the log is not recoverable (see --plan and --allow-unidentified), 1 it cannot be used.
+"""
+
+
+def _clip(_: click.Context, option: click.Parameter, value: str | None) -> float | str | None:
+    if value is None or value == "auto":
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"'{value}' is neither a number nor auto", param=option) from None
+
+
+@click.command(epilog=_EPILOG)
+@reads_log
+@click.option(
+    "--model", type=click.Choice((*MODELS, *SESSION_MODELS)), default="pbm", show_default=True, help="What to fit."
+)
+@click.option("--plan", type=click.Path(dir_okay=False), help="A merge plan: its factors share one propensity.")
+@click.option("--out", type=click.Path(file_okay=False), help="Folder to write the fit to.")
+@click.option("--seed", type=int, help="Seed of random starts and draws.  [default: 0]")
+@click.option("--tolerance", type=click.FloatRange(min=0, min_open=True), help="When to stop.  [default: the model's]")
+@click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.  [default: the model's]")
+@click.option("--prior", type=click.Choice(["smooth"]), help="pbm: neighbouring factors are alike.  [default: none]")
+@click.option(
+    "--relevance-prior",
+    type=click.Choice(["auto", "beta", "none"]),
+    help="pbm: a Beta prior fitted to all items.  [default: auto, where items have few clicks]",
+)
+@click.option("--propensities", type=click.Path(), help="ipw, affine-ipw: the folder of a fit, or its Parquet file.")
+@click.option("--clip", metavar="TAU|auto", callback=_clip, help="ipw, affine-ipw: propensities count as at least TAU.")
+@click.option("--self-normalised", is_flag=True, default=None, help="ipw, affine-ipw: divide by what clipping leaves.")
+@click.option("--policy-aware", is_flag=True, default=None, help="ipw, affine-ipw: average an item's propensities.")
+@click.option("--bootstrap", type=click.IntRange(min=2), metavar="B", help="pbm: error bars from B draws of clusters.")
+@click.option("--cluster", metavar="COL", help="What --bootstrap draws.  [default: the query]")
+@click.option("--allow-unidentified", is_flag=True, help="Go on with several components, each at its own scale.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
+def fit(
+    log: ClickLog,
+    call: Invocation,
+    progress: Progress,
+    model: str,
+    plan: str | None,
+    out: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Propensities of factors and relevance of items, with standard errors.
+
+    Within a component the largest propensity is 1, and relevance is at that scale. A log that is not
+    recoverable is refused unless a merge plan repairs it: across components nothing can be compared.
+    """
+    from rich.console import Console
+
+    from elute.cli.pages import fit as page
+    from elute.errors import NotRecoverable
+    from elute.verbs.fit import fit as run
+
+    try:
+        found = run(log, model, plan, progress=progress, **options)
+    except NotRecoverable as refused:
+        repair = call.command("repair", "--method", "merge", "--out", "plan.json")
+        click.echo(
+            f"elute: not recoverable: {refused.components:,} components. Repair the log first: {repair}", err=True
+        )
+        click.get_current_context().exit(NOT_RECOVERABLE)
+    if out is not None:
+        found.save(out)
+    if as_json:
+        click.echo(found.to_json())
+        return
+    page.show(Console(), found, out)
+    if out is not None:
+        read = [word for source in call.sources for word in ("--log", source)]
+        page.next_step(Console(), Invocation((), call.options).command("audit", "--fit", out, *read))

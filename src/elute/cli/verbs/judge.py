@@ -1,0 +1,111 @@
+"""`elute judge`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
+from elute.cli.options import FILES
+
+FORMATS = ("quepid", "opensearch", "ranklib", "trec", "lightgbm", "xgboost")
+"""As in `elute.judging.export`, which is slow to import; a test compares the two."""
+
+_EPILOG = """\b
+Examples:
+  elute judge demo/fits/pbm --format quepid --out ratings.csv
+  elute judge demo/fits/pbm --format trec --grades 0.1,0.3,0.6 --min-precision 10 --out qrels.txt
+  elute simulate --data docs/data/letor.txt --sessions 5000 --out clicks.parquet
+  elute fit clicks.parquet --out clicks-fit
+  elute judge clicks-fit --format lightgbm --log clicks.parquet --features docs/data/letor.txt --out bundle
+
+\b
+lightgbm and xgboost make a folder to train on from clicks; they need --log, with a column of result pages
+(--session), and --features: Parquet with the query and document columns, or LETOR files.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("fit", metavar="FIT", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="Who is to read it.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write, or folder for a bundle.")
+@click.option("--grades", metavar="RULE", help="quantiles, or thresholds such as 0.1,0.3,0.6.  [default: quantiles]")
+@click.option("--levels", type=click.IntRange(min=2), help="Grades that quantiles make.  [default: 4]")
+@click.option(
+    "--min-precision",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="P",
+    help="Leave out items whose relevance has a standard error above 1/P.",
+)
+@click.option(
+    "--features", multiple=True, type=FILES, help="ranklib, bundles: the documents' features, Parquet or LETOR."
+)
+@click.option(
+    "--log", multiple=True, metavar="LOG", type=FILES, help="Bundles, or where items are not a query and a document."
+)
+@click.option("--query", metavar="COL", default=DEFAULT_QUERY, show_default=True, help="The query's name.")
+@click.option("--doc", metavar="COL", default=DEFAULT_DOC, show_default=True, help="The document's name.")
+@click.option("--click", metavar="COL", default=DEFAULT_CLICK, show_default=True, help="Bundles: the log's clicks.")
+@click.option("--session", metavar="COL", help="Bundles: a result page's id.  [default: session_id]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
+def judge(fit: Path, form: str, out: Path, log: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Export what 'elute fit' left in FIT: judgments with grades, or click data to train a ranker on.
+
+    Grades are made within a query. Queries whose items lie in more than one component are left out:
+    nothing can be compared across components.
+    """
+    from elute.verbs.judge import judge as run
+
+    source: Any = list(log) if len(log) > 1 else log[0] if log else None
+    found = run(fit, form, out, log=source, **options)
+    if as_json:
+        click.echo(found.to_json())
+    else:
+        _show(found.to_dict())
+
+
+def _show(fields: dict[str, Any]) -> None:
+    """What was written, by which rule, what was left out and what to do next."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from elute.cli.text import count, plain
+
+    console = Console()
+    if "judgments" in fields:
+        what = f"{count(fields['judgments'])} judgments of {count(fields['queries'])} queries"
+    else:
+        what = f"{count(fields['clicks'])} clicks on {count(fields['pages'])} pages"
+    console.print(Text(f"\n  {what} for {fields['format']}, written to {plain(fields['out'], 200)}.", style="bold"))
+    lines = [f"Rule: {fields['rule']}."]
+    if "grades" in fields:
+        lines.append("Grades: " + ", ".join(f"{grade}: {count(n)}" for grade, n in fields["grades"].items()))
+    for reason, lost in fields["left_out"].items():
+        lines.append(f"Left out, {_REASONS[reason]}: {_amount(lost)}")
+    for line in lines:
+        console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
+    for warning in fields["warnings"]:
+        console.print(Text(f"  Mind: {plain(warning, 600)}.", style="red"), soft_wrap=True)
+    console.print(Text.assemble(("\n  Next: ", "bold"), plain(fields["next"], 600)), soft_wrap=True)
+
+
+def _amount(lost: int | dict[str, int]) -> str:
+    if isinstance(lost, int):
+        return f"{lost:,}"
+    queries = f", {lost['queries']:,} whole queries" if lost["queries"] else ""
+    return f"{lost['judgments']:,} judgments{queries}"
+
+
+_REASONS = {
+    "not_in_fit": "shown in the log but not in the fit",
+    "several_items": "a query and document that stand for several items",
+    "not_rankable": "queries whose items lie in several components",
+    "no_estimate": "no estimate",
+    "imprecise": "too imprecise",
+    "all_alike": "queries whose items are all alike",
+    "pages_without_click": "pages without a click",
+    "pages_of_one_document": "pages of one document",
+    "pages_with_gaps": "pages with gaps in their positions (from positions.parquet only)",
+}

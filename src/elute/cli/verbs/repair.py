@@ -1,0 +1,160 @@
+"""`elute repair`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elute.cli.options import NOT_RECOVERABLE, reads_log
+from elute.errors import EluteError
+from elute.progress import Progress
+from elute.results.invocation import Invocation
+
+if TYPE_CHECKING:
+    from elute.checking.check import Check
+    from elute.log import ClickLog
+    from elute.repair.plan import MergePlan, SwapPlan
+
+_EPILOG = """\b
+Examples:
+  elute repair demo/broken.parquet --method merge --out merge.json
+  elute check demo/broken.parquet --plan merge.json
+  elute repair demo/broken.parquet --method swap --max-position-change 2 --out swap.json
+"""
+
+_OPTIONS = (
+    click.option("--method", type=click.Choice(["merge", "swap"]), required=True, help="How to repair the log."),
+    click.option("--out", type=click.Path(dir_okay=False), help="Where to write the plan."),
+    click.option("--date", help="Kept in the plan as it is given."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else."),
+    click.option(
+        "--bias-features",
+        metavar="COL[,COL]|TABLE",
+        help="What makes two factors alike: bias columns, or a Parquet or CSV table of vectors keyed by bias columns.  "
+        "[default: all bias columns]",
+    ),
+    click.option(
+        "--weights",
+        metavar="COL=W[,COL=W]",
+        help="Weights of bias features.  [default: 10 for positions beside other features, else 1]",
+    ),
+    click.option(
+        "--relevance",
+        metavar="COL|FILE",
+        help="swap: relevance of items, from a column or a file.  [default: fitted under a merge plan]",
+    ),
+    click.option(
+        "--propensity",
+        metavar="COL|FILE",
+        help="Propensities of factors, likewise. With merge they give the error bound.",
+    ),
+    click.option("--target-se", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default=True,
+                 help="swap: standard error wanted of a new link's log-propensity ratio."),
+    click.option("--max-position-change", type=click.FloatRange(min=0), help="swap: how far an item may be moved."),
+    click.option("--only-positions", metavar="N[,N]", help="swap: where items may be shown."),
+    click.option("--exclude-items", metavar="FILE", help="swap: items to leave where they are, by some item columns."),
+    click.option("--min-impressions", type=click.IntRange(min=0), default=0, show_default=True,
+                 help="swap: what an item needs under the factor it is known from."),
+    click.option("--budget", type=click.IntRange(min=1), metavar="N", help="swap: impressions to spend in all."),
+    click.option("--objective", type=click.Choice(["max", "mean"]), default="max", show_default=True,
+                 help="swap: which standard error a budget is to reduce."),
+)  # fmt: skip
+
+
+def _options(command: Any) -> Any:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command(epilog=_EPILOG)
+@reads_log
+@_options
+def repair(
+    log: ClickLog, call: Invocation, progress: Progress, method: str, out: str | None, as_json: bool, **given: Any
+) -> None:
+    """What is the cheapest thing that makes this log recoverable?
+
+    merge (offline): pairs of factors that are alike enough to share one propensity, so that all components
+    hang together. The price is an error where the two are not seen alike.
+
+    swap (online): the few items to show elsewhere, so that all components hang together. No error, but
+    users must be shown them.
+    """
+    from rich.console import Console
+
+    from elute.checking.check import check
+    from elute.cli.pages import repair as page
+
+    verdict = check(log, progress=progress)
+    plan = _merge(verdict, **given) if method == "merge" else _swap(verdict, progress, **given)
+    if out is not None:
+        plan.save(out)
+    if as_json:
+        click.echo(plan.to_json())
+    else:
+        page.show(Console(), plan, call, out)
+    if plan.components_after > 1:
+        click.get_current_context().exit(NOT_RECOVERABLE)
+
+
+def _merge(
+    check: Check, bias_features: str | None, weights: str | None, propensity: str | None, date: str | None, **_: Any
+) -> MergePlan:
+    from elute.verbs.repair import merge
+
+    columns, vectors = _features(check, bias_features)
+    return merge(check, features=columns, vectors=vectors, weights=_weights(weights), propensity=propensity, date=date)
+
+
+def _swap(
+    check: Check,
+    progress: Progress,
+    relevance: str | None,
+    propensity: str | None,
+    only_positions: str | None,
+    **given: Any,
+) -> SwapPlan:
+    from elute.verbs.repair import swap
+
+    fitted = relevance is None and propensity is None
+    return swap(
+        check,
+        relevance,
+        propensity,
+        only_positions=_numbers(only_positions),
+        first=_merge(check, **{**given, "propensity": None}) if fitted else None,
+        progress=progress,
+        **{name: value for name, value in given.items() if name not in ("bias_features", "weights")},
+    )
+
+
+def _features(check: Check, given: str | None) -> tuple[list[str] | None, str | None]:
+    """Names of bias columns, or the file of a table."""
+    if given is None:
+        return None, None
+    names = [name.strip() for name in given.split(",")]
+    if all(name in check.log.roles.bias for name in names):
+        return names, None
+    return None, given
+
+
+def _weights(given: str | None) -> dict[str, float] | None:
+    if given is None:
+        return None
+    weights = {}
+    for part in given.split(","):
+        name, _, weight = part.partition("=")
+        try:
+            weights[name.strip()] = float(weight)
+        except ValueError:
+            raise EluteError(f"--weights takes COL=NUMBER, not '{part}'") from None
+    return weights
+
+
+def _numbers(given: str | None) -> list[float] | None:
+    try:
+        return None if given is None else [float(part) for part in given.split(",")]
+    except ValueError:
+        raise EluteError(f"--only-positions takes numbers, not '{given}'") from None

@@ -1,0 +1,159 @@
+"""`elute train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elute.cli.options import FILES, reads_log
+from elute.progress import Progress
+from elute.results.invocation import Invocation
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from elute.log import ClickLog
+
+LEARNERS = (
+    "elute", "naive", "ipw", "ipw-random", "dla", "rem", "pairwise-debias", "vectorization", "multr", "grad-reversal",
+    "observation-dropout", "upe", "upe-mrr", "upe-dcg", "upe-n",
+)  # fmt: skip
+"""As in `elute.neural.learners`, which needs JAX, and `elute`; a test compares the two."""
+
+_EPILOG = """\b
+Examples:
+  elute simulate --data docs/data/letor.txt --sessions 5000 --out clicks.parquet
+  elute fit clicks.parquet --out fit
+  elute train clicks.parquet --features docs/data/letor.txt --learner elute --model linear --steps 200 --out ranker
+  elute train clicks.parquet --features docs/data/letor.txt --learner ipw --propensities fit --model lightgbm --out ipw
+  elute train clicks.parquet --features docs/data/letor.txt --learner upe --model linear --steps 50 --out upe
+  elute rank ranker --features docs/data/letor.txt --out scores.parquet
+
+\b
+Features: Parquet with the query and document columns of the log and a numeric column a feature,
+or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'grade').
+"""
+
+
+@click.command(epilog=_EPILOG)
+@reads_log
+@click.option(
+    "--features", multiple=True, type=FILES, required=True, help="Features of the documents: Parquet, or LETOR files."
+)
+@click.option("--learner", type=click.Choice(LEARNERS), default="elute", show_default=True, help="How to learn.")
+@click.option(
+    "--model",
+    type=click.Choice(["mlp", "linear", "lightgbm"]),
+    default="mlp",
+    show_default=True,
+    help="What to learn; lightgbm goes with elute, naive, ipw and ipw-random.",
+)
+@click.option("--score", metavar="COL", help="upe: the score that pages were ranked by.  [default: score]")
+@click.option("--propensities", type=click.Path(), help="ipw: the folder of a fit, or its Parquet file.")
+@click.option(
+    "--randomised", metavar="LOG", type=FILES, help="ipw-random: a log of pages in random order, with the same columns."
+)
+@click.option(
+    "--items",
+    type=click.Choice(["ids", "features"]),
+    help="elute: one item is what --item names, or all with equal features.  "
+    "[default: ids, or features where only these join the log]",
+)
+@click.option(
+    "--validation", multiple=True, type=FILES, help="Graded documents: the ranker with the best nDCG@10 there is kept."
+)
+@click.option("--test", multiple=True, type=FILES, help="Graded documents on which the ranker is measured in the end.")
+@click.option("--patience", type=click.IntRange(min=1), help="Stop after so many validations without a better nDCG.")
+@click.option("--steps", type=click.IntRange(min=1), help="Steps, or trees.  [default: 10000; lightgbm: 300]")
+@click.option("--batch", type=click.IntRange(min=1), default=256, show_default=True, help="Pages in a step.")
+@click.option(
+    "--rate", type=click.FloatRange(min=0, min_open=True), help="Learning rate.  [default: 0.05; lightgbm: 0.1]"
+)
+@click.option("--seed", default=0, show_default=True, help="Of everything drawn.")
+@click.option("--on-disk", is_flag=True, help="Read features and pages as needed, as is done anyway with large ones.")
+@click.option("--resume", is_flag=True, help="Go on from the folder's checkpoint, if there is one.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to write to.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
+def train(
+    log: ClickLog,
+    call: Invocation,
+    progress: Progress,
+    features: tuple[str, ...],
+    randomised: str | None,
+    out: Path,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Learn a ranker from the clicks of a log and features of its documents.
+
+    A page is a session (--session, by default session_id) and a query. Needs elute[neural], or
+    elute[trees] for --model lightgbm; 'elute rank' then needs neither for a network.
+    """
+    from contextlib import ExitStack
+
+    from elute.log import read_log
+    from elute.verbs.train import train as run
+
+    with ExitStack() as stack:
+        random = None if randomised is None else stack.enter_context(read_log(randomised, **call.options))
+        found = run(log, features, out, randomised=random, progress=progress, **options)
+    if as_json:
+        click.echo(found.to_json())
+    else:
+        _show(found.to_dict(), out, features)
+
+
+def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
+    """How it ended, the propensities, and what to run next."""
+    import shlex
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from elute._util.urls import shown
+    from elute.cells.factors import describe
+    from elute.cli.text import plain
+
+    console = Console()
+    unit = "trees" if fields["model"] == "lightgbm" else "steps"
+    held = "" if fields["ndcg"] is None else f", nDCG@10 {fields['ndcg']:.4f} on the validation data"
+    what = f"{fields['learner']} ({fields['model']}): {fields['steps']:,} {unit} in {fields['seconds']:.1f} s"
+    console.print(Text(f"\n  {what}, loss {fields['loss']:.4f}{held}.", style="bold"), soft_wrap=True)
+    if fields["note"]:
+        console.print(Text(f"  Mind: {plain(fields['note'], 600)}.", style="red"))
+    grid = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+    for head in ("factor", "propensity", "± 2 se of log"):
+        grid.add_column(head, justify="left" if head == "factor" else "right")
+    for row in fields["propensities"][:_SHOWN]:
+        factor = {name: value for name, value in row.items() if name not in ("propensity", "log_se")}
+        error = row.get("log_se")
+        spread = "" if error is None else "reference" if error == 0 else f"{2 * error:.3f}"
+        grid.add_row(Text(plain(describe(factor))), f"{row['propensity']:.3f}", spread)
+    console.print(grid)
+    if len(fields["propensities"]) > _SHOWN:
+        console.print(f"  … {len(fields['propensities']) - _SHOWN:,} more in train.json")
+    if fields["metrics"]:
+        console.print(_quality(fields["metrics"]))
+    words = ["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"]
+    command = shlex.join(map(shown, words))
+    console.print(Text.assemble(("\n  Next: ", "bold"), command), soft_wrap=True)
+
+
+def _quality(metrics: dict[str, dict[str, float]]) -> Table:
+    """nDCG and ERR by where a list is cut."""
+    from rich.table import Table
+
+    grid = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+    cuts = list(dict.fromkeys(name.partition("@")[2] for found in metrics.values() for name in found))
+    for number, head in enumerate(("\nat", *cuts)):
+        grid.add_column(head, justify="right" if number else "left")
+    for data, found in metrics.items():
+        for metric, said in (("ndcg", "nDCG"), ("err", "ERR")):
+            grid.add_row(f"{said} on the {data} data", *(f"{found[f'{metric}@{cut}']:.4f}" for cut in cuts))
+    return grid
+
+
+_SHOWN = 20

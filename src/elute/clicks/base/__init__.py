@@ -1,0 +1,1 @@
+"""What session click models share: their verbs, priors, training by gradients, checkpoints."""

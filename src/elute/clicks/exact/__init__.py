@@ -1,0 +1,1 @@
+"""Maximum likelihood of session click models on counts, without gradients."""

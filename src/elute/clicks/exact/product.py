@@ -1,0 +1,161 @@
+"""Maximum likelihood of P(click) = attraction of the document × examination of the cell, on counts: PBM and UBM.
+
+Blocks are maximised in turn: every attraction given the examinations, then every examination given the attractions.
+Each is a problem in one number whose equation, in the logarithm of that number, is increasing and convex: one step of
+Newton's method lands right of the root, and the next ones come back to it. The alternation as a whole is a fixed
+point in a few examinations only, which Anderson's method speeds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.clicks.base.prior import Prior, pseudo_counts
+from elute.clicks.exact.tally import Cells, by_document
+from elute.progress import Progress
+
+Floats = NDArray[np.float64]
+
+_ALMOST = 1.0 - 1e-9
+"""The largest probability while fitting."""
+
+_TOLERANCE = 1e-6
+"""On log examination."""
+
+_ROUNDS = 500
+_STEPS = 30
+_EXCESS = 1e-9
+_MEMORY = 6
+
+
+class Product(NamedTuple):
+    """Attraction by document (NaN where never shown), that of a document never seen, and examination by cell; rounds
+    of the alternation, and whether they were enough."""
+
+    attraction: Floats
+    typical: float
+    examination: Floats
+    rounds: int
+    converged: bool
+
+
+def fit_product(cells: Cells, amount: int, prior: Prior, progress: Progress) -> Product:
+    """Fit `amount` examinations, the largest of them 1, and the attractions.
+
+    Examinations are fitted without the prior: it would take documents shown at a rank for a fair sample of all,
+    which a ranker sees to it they are not. It is itself fitted to as many trials at examination 1 as would say as much
+    about an average attraction (Fisher information) as the impressions do.
+    Cells never clicked get the examination 0, cells never seen the mean.
+    """
+    shown, clicks = by_document(cells, cells.impressions), by_document(cells, cells.clicks)
+    skips = cells.impressions - cells.clicks
+    doc = np.repeat(np.arange(len(shown)), np.diff(cells.offsets))
+    of_cell = _by_cell(cells, cells.clicks, amount)
+    alive = of_cell > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        o = np.where(alive, of_cell / _by_cell(cells, cells.impressions, amount), 0.0)
+    o /= max(o.max(), 1e-300)
+    attraction = np.minimum(clicks / np.maximum(by_document(cells, cells.impressions * o[cells.cell]), 1.0), 0.5)
+
+    def round_(log_o: Floats) -> Floats:
+        nonlocal attraction
+        at = np.zeros(amount)
+        at[alive] = np.exp(log_o)
+        of_place = at[cells.cell]
+        attraction = _solve(attraction, clicks, 0.0, of_place, skips, doc, lambda x: by_document(cells, x))
+        at = _solve(at, of_cell, 0.0, attraction[doc], skips, cells.cell, lambda x: _by_cell(cells, x, amount))
+        attraction = attraction * at.max()
+        return np.asarray(np.log(at[alive] / at.max()))
+
+    rounds, converged = 1, True
+    if alive.any():
+        log_o, rounds, converged = _anderson(round_, np.log(o[alive]), progress)
+        o[alive] = np.exp(log_o)
+    reach = by_document(cells, cells.impressions * o[cells.cell])
+    usual = min(float(clicks.sum()) / max(float(reach.sum()), 1.0), _ALMOST)
+    trials = by_document(cells, cells.impressions * o[cells.cell] * (1.0 - usual) / (1.0 - o[cells.cell] * usual))
+    added = pseudo_counts(prior, np.minimum(clicks / np.maximum(reach, 1e-300), 1.0) * trials, trials)
+    attraction = _solve(
+        np.clip((clicks + added.a) / np.maximum(reach + added.a + added.b, 1e-300), 1e-12, 0.99),
+        clicks + added.a,
+        added.b,
+        o[cells.cell],
+        skips,
+        doc,
+        lambda x: by_document(cells, x),
+    )
+    seen = _by_cell(cells, cells.impressions, amount)
+    unseen = seen == 0
+    o[unseen] = float(seen @ o) / max(float(seen.sum()), 1.0)
+    usual = added.mean if added.a + added.b > 0 else usual
+    known = shown > 0 if added.a + added.b == 0 else np.ones(len(shown), np.bool_)
+    return Product(np.where(known, attraction, np.nan), min(usual, 1.0), o, rounds, converged)
+
+
+def _by_cell(cells: Cells, values: Floats, amount: int) -> Floats:
+    return np.asarray(np.bincount(cells.cell, values, amount), np.float64)
+
+
+def _solve(
+    first: Floats,
+    wanted: Floats,
+    added_skips: float,
+    other: Floats,
+    skips: Floats,
+    own: NDArray[np.integer],
+    sums: Callable[[Floats], Floats],
+) -> Floats:
+    """The x that maximise wanted·log x + Σ skips·log(1 - x·other) + added_skips·log(1 - x), from those given.
+
+    `other` and `skips` are by pair; `own` is the x a pair belongs to, and `sums` adds pairs up by it.
+    """
+    x = np.where(wanted > 0, np.clip(first, 1e-12, _ALMOST), 0.0)
+    for _ in range(_STEPS):
+        p = x[own] * other
+        part = skips * p / (1.0 - p)
+        of_prior = added_skips * x / (1.0 - x)
+        skipped = sums(part) + of_prior
+        slope = sums(part / (1.0 - p)) + of_prior / (1.0 - x)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            excess = np.where(wanted > 0, np.log(skipped / wanted), 0.0)
+            step = np.where(skipped > 0, excess * skipped / slope, -1.0)
+        step = np.where(wanted > 0, step, 0.0)
+        new = np.minimum(np.minimum(x * np.exp(-np.clip(step, -3.0, 3.0)), 1.0 - (1.0 - x) / 8.0), _ALMOST)
+        moved = np.abs(new - x) > _EXCESS * x
+        x = new
+        if not moved.any() or np.abs(np.where(moved & (x < _ALMOST), step, 0.0)).max(initial=0.0) < 1e-4:
+            break
+    return x
+
+
+def _anderson(step: Callable[[Floats], Floats], x: Floats, progress: Progress) -> tuple[Floats, int, bool]:
+    """The fixed point of `step`, extrapolated from the last few; where that makes things worse, begun anew.
+
+    And how many steps were made, and whether the last changed nothing.
+    """
+    values: list[Floats] = []
+    changes: list[Floats] = []
+    smallest = np.inf
+    for done in range(1, _ROUNDS + 1):
+        new = step(x)
+        change = new - x
+        size = float(np.abs(change).max())
+        progress("fitting", done, 0)
+        if size < _TOLERANCE:
+            return new, done, True
+        if size > 2.0 * smallest:
+            values, changes = [], []
+        smallest = min(smallest, size)
+        values, changes = [*values[-_MEMORY:], new], [*changes[-_MEMORY:], change]
+        if len(values) > 1:
+            difference = np.diff(np.stack(changes, axis=1), axis=1)
+            weights = np.linalg.lstsq(difference, change, rcond=1e-10)[0]
+            candidate = new - np.diff(np.stack(values, axis=1), axis=1) @ weights
+            candidate -= candidate.max()
+            new = candidate if np.abs(candidate - x).max() < 3.0 else new
+        x = new
+    return x, _ROUNDS, False

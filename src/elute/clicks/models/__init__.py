@@ -1,0 +1,1 @@
+"""Session click models, one a file."""

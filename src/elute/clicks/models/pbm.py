@@ -1,0 +1,50 @@
+"""The position-based model: a document is clicked when it is examined, which depends on its rank, and attractive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from elute.clicks.base.model import Floats
+from elute.clicks.exact.product_model import ProductModel
+from elute.clicks.exact.tally import Cells, ranks_of, tally
+from elute.clicks.logspace import log_sigmoid
+from elute.clicks.page import Pages
+from elute.clicks.sessions import Source
+from elute.clicks.structure.independent import Independent
+from elute.clicks.structure.towers import Params, Tower
+
+
+@dataclass(frozen=True)
+class Positions(Independent):
+    """P(click) = attraction(document)·examination(rank) (Craswell et al. 2008; Section 5.1.4 of the CMIP paper)."""
+
+    documents: int
+    ranks: int
+    tower: Tower
+
+    def init(self, key: jax.Array, width: int) -> Params:
+        return {
+            "attraction": self.tower.init(key, self.documents, width, 1),
+            "examination": jnp.zeros(self.ranks),
+        }
+
+    def log_clicks(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        attraction = log_sigmoid(self.tower.logits(params["attraction"], features, pages.doc))
+        return attraction + log_sigmoid(params["examination"][: pages.doc.shape[1]])
+
+
+class PBM(ProductModel[Positions]):
+    """Fitted on counts of (document, rank)."""
+
+    def _shape(self, documents: int, ranks: int, tower: Tower) -> Positions:
+        return Positions(documents, ranks, tower)
+
+    def _cells(self, source: Source) -> tuple[Cells, int]:
+        return tally(source, self.documents, self.ranks, ranks_of), self.ranks
+
+    def examination(self) -> Floats:
+        """By rank, the largest 1: only ratios are determined."""
+        return self._examination()

@@ -1,0 +1,62 @@
+"""The document's click rate at the rank: a baseline that knows ranks but shares nothing between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from elute.clicks.base.model import ClickModel, Floats
+from elute.clicks.base.prior import Prior, pseudo_counts, rate, settle, typical
+from elute.clicks.exact.tally import ranks_of, tally
+from elute.clicks.logspace import log_sigmoid, logits_of
+from elute.clicks.page import Pages
+from elute.clicks.sessions import Source
+from elute.clicks.structure.independent import Independent
+from elute.clicks.structure.towers import Params
+from elute.progress import Progress
+
+
+@dataclass(frozen=True)
+class RankedRates(Independent):
+    """P(click) = rate(document, rank)."""
+
+    documents: int
+    ranks: int
+
+    def init(self, key: jax.Array, width: int) -> Params:
+        return {"rate": jnp.zeros((self.documents, self.ranks))}
+
+    def log_clicks(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        doc = jnp.clip(pages.doc, 0, self.documents - 1)
+        return log_sigmoid(params["rate"][doc, jnp.arange(doc.shape[1])])
+
+
+class RDCTR(ClickModel[RankedRates]):
+    """Posterior mean click rates of (document, rank) under a Beta prior of each rank (CMIP paper, Section 5.2.1).
+
+    A document never shown at a rank has that rank's mean rate there.
+    """
+
+    def __init__(self, documents: int, ranks: int, *, prior: Prior = "fitted") -> None:
+        super().__init__(RankedRates(documents, ranks), documents, ranks, features=None)
+        self.prior = settle(prior)
+
+    def _count(self, source: Source, progress: Progress) -> Params:
+        cells = tally(source, self.documents, self.ranks, ranks_of)
+        doc = np.repeat(np.arange(self.documents), np.diff(cells.offsets))
+        logits = np.empty((self.documents, self.ranks), np.float32)
+        for rank in range(self.ranks):
+            at = cells.cell == rank
+            n, c = cells.impressions[at], cells.clicks[at]
+            added = pseudo_counts(self.prior, c, n)
+            logits[:, rank] = logits_of(typical(c, n, added))
+            logits[doc[at], rank] = logits_of(rate(c, n, added))
+        return {"rate": jnp.asarray(logits)}
+
+    def relevance(self) -> Floats:
+        """Σ over ranks of the document's rate over all documents' mean rate (Section 5.2.1; not a probability)."""
+        rates = np.asarray(jax.nn.sigmoid(self._fitted()["rate"]), np.float64)
+        return np.asarray((rates / rates.mean(axis=0)).sum(axis=1))

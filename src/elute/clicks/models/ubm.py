@@ -1,0 +1,96 @@
+"""The user browsing model: examination depends on the rank and on how far up the last click lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from elute.clicks.base.model import Floats
+from elute.clicks.exact.product_model import ProductModel
+from elute.clicks.exact.tally import Cells, browsing_cells, tally
+from elute.clicks.logspace import log1mexp, log_sigmoid
+from elute.clicks.page import Pages
+from elute.clicks.sessions import Source
+from elute.clicks.structure.base import State, Structure, by_rank
+from elute.clicks.structure.towers import Params, Tower
+
+
+@dataclass(frozen=True)
+class Browsing(Structure):
+    """P(click | clicks above) = attraction(document)·examination(rank, distance) (Dupret and Piwowarski 2008).
+
+    The distance to the last click counts from 1; where nothing was clicked it is the rank, as from a click above the
+    page. Examinations are the lower triangle of a table by (rank, distance), row after row.
+    """
+
+    documents: int
+    ranks: int
+    tower: Tower
+
+    def init(self, key: jax.Array, width: int) -> Params:
+        return {
+            "attraction": self.tower.init(key, self.documents, width, 1),
+            "examination": jnp.zeros(self.ranks * (self.ranks + 1) // 2),
+        }
+
+    def places(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        return log_sigmoid(self.tower.logits(params["attraction"], features, pages.doc))
+
+    def start(self, params: Params, sessions: int) -> State:
+        """The rank of the last click, from 1; 0 for none."""
+        return jnp.zeros(sessions, jnp.int32)
+
+    def see(self, params: Params, state: State, place: jax.Array, rank: jax.Array) -> tuple[jax.Array, State]:
+        return place + log_sigmoid(params["examination"])[_cell(rank, state)], (state, rank)
+
+    def after(self, params: Params, seen: State, clicked: jax.Array) -> State:
+        last, rank = seen
+        return jnp.where(clicked, rank + 1, last)
+
+    def log_conditionals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        """All ranks at once: the clicks are known."""
+        rank = jnp.arange(pages.doc.shape[1])
+        last = jax.lax.cummax(jnp.where(pages.clicked, rank + 1, 0), axis=1)
+        last = jnp.pad(last, ((0, 0), (1, 0)))[:, :-1]
+        return self.places(params, features, pages) + log_sigmoid(params["examination"])[_cell(rank, last)]
+
+    def log_marginals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        """By a recursion over the distribution of the last click's rank (0 for none)."""
+        width = pages.doc.shape[1]
+        log_o, candidate = log_sigmoid(params["examination"]), jnp.arange(width + 1)
+
+        def step(log_last: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            log_a, rank = inputs
+            given = log_a[:, None] + log_o[_cell(rank, jnp.minimum(candidate, rank))]
+            log_p = jax.nn.logsumexp(log_last + given, axis=1)
+            stayed = log_last + log1mexp(given)
+            return jnp.where(candidate == rank + 1, log_p[:, None], stayed), log_p
+
+        first = jnp.broadcast_to(jnp.where(candidate == 0, 0.0, -jnp.inf), (pages.doc.shape[0], width + 1))
+        inputs = (by_rank(self.places(params, features, pages)), jnp.arange(width))
+        return jax.lax.scan(step, first, inputs)[1].T
+
+
+def _cell(rank: jax.Array, last: jax.Array) -> jax.Array:
+    """The place in the triangle of a rank (from 0) and the last click's rank (from 1, 0 for none)."""
+    return rank * (rank + 1) // 2 + rank - last
+
+
+class UBM(ProductModel[Browsing]):
+    """Fitted on counts of (document, rank, distance)."""
+
+    def _shape(self, documents: int, ranks: int, tower: Tower) -> Browsing:
+        return Browsing(documents, ranks, tower)
+
+    def _cells(self, source: Source) -> tuple[Cells, int]:
+        amount = self.ranks * (self.ranks + 1) // 2
+        return tally(source, self.documents, amount, browsing_cells), amount
+
+    def examination(self) -> Floats:
+        """By (rank, distance), both from 1, the largest 1; NaN where the distance exceeds the rank."""
+        table = np.full((self.ranks, self.ranks), np.nan)
+        table[np.tril_indices(self.ranks)] = self._examination()
+        return table

@@ -1,0 +1,80 @@
+"""Models of a user who reads from the top and, after each document, goes on or stops: cascade, DCM, CCM, SDBN, DBN.
+
+A chain is attraction by place, and the probability of going on after a click and after none. P(click | clicks above)
+follows from filtering: e is the probability that this rank is read, given the clicks above. A click proves that it
+was read, so that e = on_click next; after no click, e becomes on_skip·e(1 - a)/(1 - ea). Of e and 1 - e both
+logarithms are kept: where one is as good as 1, the other still says how far from it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from elute.clicks.logspace import LOG_NEVER, log1mexp
+from elute.clicks.page import Pages
+from elute.clicks.structure.base import State, Structure, by_rank
+from elute.clicks.structure.towers import Params
+
+
+class Links(NamedTuple):
+    """Logarithms, by (session, place): attraction and its complement, going on after a click, and going on and leaving
+    after none."""
+
+    click: jax.Array
+    skip: jax.Array
+    on_click: jax.Array
+    on_skip: jax.Array
+    off_skip: jax.Array
+
+
+class Chances(NamedTuple):
+    """Probabilities: attraction and going on after a click by (session, place), going on after none for all."""
+
+    click: jax.Array
+    on_click: jax.Array
+    on_skip: jax.Array
+
+
+class Chain(Structure):
+    """Subclasses say what the links are."""
+
+    @abstractmethod
+    def links(self, params: Params, features: jax.Array, pages: Pages) -> Links:
+        """The chain of every page, in logarithms."""
+
+    @abstractmethod
+    def chances(self, params: Params, features: jax.Array, pages: Pages) -> Chances:
+        """The same as probabilities, which is less work: for EM."""
+
+    def places(self, params: Params, features: jax.Array, pages: Pages) -> Links:
+        return self.links(params, features, pages)
+
+    def start(self, params: Params, sessions: int) -> State:
+        """log e and log(1 - e): the first rank is always read."""
+        return jnp.zeros(sessions), jnp.full(sessions, LOG_NEVER)
+
+    def see(self, params: Params, state: State, place: Links, rank: jax.Array) -> tuple[jax.Array, State]:
+        return state[0] + place.click, (*state, place)
+
+    def after(self, params: Params, seen: State, clicked: jax.Array) -> State:
+        log_e, log_not_e, place = seen
+        passed = log_e + place.skip
+        no_click = jnp.logaddexp(passed, log_not_e)
+        reads = passed + place.on_skip - no_click
+        stopped = jnp.logaddexp(passed + place.off_skip, log_not_e) - no_click
+        return jnp.where(clicked, place.on_click, reads), jnp.where(clicked, log1mexp(place.on_click), stopped)
+
+    def log_marginals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        """Attraction times the probability of having read that far."""
+
+        def step(log_e: jax.Array, place: Links) -> tuple[jax.Array, jax.Array]:
+            on = jnp.logaddexp(place.click + place.on_click, place.skip + place.on_skip)
+            return log_e + on, log_e + place.click
+
+        links = self.links(params, features, pages)
+        _, log_p = jax.lax.scan(step, jnp.zeros(pages.doc.shape[0]), by_rank(links))
+        return log_p.T

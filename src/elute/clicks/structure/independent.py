@@ -1,0 +1,39 @@
+"""Models in which a click at one rank says nothing about another: DCTR, RDCTR, PBM."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import jax
+import jax.numpy as jnp
+
+from elute.clicks.page import Pages
+from elute.clicks.structure.base import State, Structure
+from elute.clicks.structure.towers import Params
+
+
+class Independent(Structure):
+    """Subclasses give log P(click) by place; conditional and marginal probabilities are that."""
+
+    @abstractmethod
+    def log_clicks(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        """log P(click) by (session, place)."""
+
+    def places(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        return self.log_clicks(params, features, pages)
+
+    def start(self, params: Params, sessions: int) -> State:
+        return jnp.zeros(0)
+
+    def see(self, params: Params, state: State, place: jax.Array, rank: jax.Array) -> tuple[jax.Array, State]:
+        return place, state
+
+    def after(self, params: Params, seen: State, clicked: jax.Array) -> State:
+        return seen
+
+    def log_marginals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        return self.log_clicks(params, features, pages)
+
+    def log_conditionals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+        """Without going rank by rank."""
+        return self.log_clicks(params, features, pages)

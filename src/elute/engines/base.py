@@ -1,0 +1,90 @@
+"""Engines: where the log lives and where its rows are touched. One small protocol, one module each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute.cells.chunks import Part
+from elute.cells.counts import Counts
+from elute.cells.partitions import Shares
+from elute.cells.rankable import Rankable
+from elute.cells.roles import Roles
+from elute.cells.structure import Structure
+from elute.cells.survey import Survey
+from elute.engines.source_state import State
+from elute.progress import Progress
+
+
+class Engine(Protocol):
+    """What elute asks of the system that holds a log."""
+
+    label: str
+    """How messages name the log."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether items are told apart by value, not by a hash."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the log's columns."""
+
+    @property
+    def state(self) -> list[State]:
+        """What the log's files or table were when it was opened; none where that cannot be told."""
+
+    def problems(self, roles: Roles) -> list[str]:
+        """One sentence for everything that makes the values unusable."""
+
+    def survey(self, roles: Roles) -> Survey:
+        """Size and factors."""
+
+    def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
+        """For every factor the smallest factor of its component: connectivity and nothing else."""
+
+    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
+        """Impressions and clicks of every cell."""
+
+    def repeats_on_page(self, roles: Roles) -> int:
+        """Rows that show an item again on the same result page."""
+
+    def busiest_query(self, roles: Roles) -> object:
+        """The query with the most impressions."""
+
+    def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
+        """The first few items, in rising order, shown under each of these factors."""
+
+    def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
+        """`columns` and, as `value`, the mean of that column over the rows that agree in them."""
+
+    def close(self) -> None:
+        """Release what the engine holds."""
+
+
+@runtime_checkable
+class Distributed(Engine, Protocol):
+    """An engine that answers a check where the cells are, without handing them over."""
+
+    def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
+        """Components and sizes."""
+
+    def rankable(
+        self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
+    ) -> Rankable:
+        """Rankable queries where `component` is that of every factor."""
+
+    def shares(self, roles: Roles, survey: Survey, progress: Progress) -> Shares | None:
+        """The cells in shares; None where they are few enough to be handed over."""
+
+
+@runtime_checkable
+class InParts(Engine, Protocol):
+    """An engine that hands its counts over in parts that fit into memory."""
+
+    def parts(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[Part]:
+        """All cells, with the columns of their items."""

@@ -1,0 +1,1 @@
+"""Counts on disk, which take a log's place."""

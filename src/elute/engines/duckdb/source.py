@@ -1,0 +1,245 @@
+"""From what a user names (paths, globs, a database table, a table in memory) to a relation in DuckDB.
+
+Parquet and database files are read in place, column by column. Text formats are parsed once, into a
+compressed scratch table of just the columns that play a role: parsing is the slow part, and a check
+passes over the log several times. So is what comes over a network, from Postgres or as remote Parquet.
+
+CSV has no types. Everything in it is read as text, so that the ids 007 and 7 stay two ids.
+"""
+
+from __future__ import annotations
+
+import glob
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from elute._util import scratch
+from elute._util.urls import is_postgres, is_remote, shown
+from elute.engines.source_state import State, of_file
+from elute.engines.sql import delimited, quoting
+from elute.errors import EluteError
+
+if TYPE_CHECKING:
+    from elute.engines.remote.http_table import HttpTable
+    from elute.engines.remote.postgres import PostgresTable
+
+FORMATS = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+    "ndjson": (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz"),
+}
+_SUFFIXES = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in suffixes}
+_DATABASE = "duckdb://"
+
+
+class Source:
+    """A log's table as DuckDB sees it. Owns the connection and the scratch folder.
+
+    `relation` has the columns that play a role (see `prepare`), `everything` has all.
+    """
+
+    def __init__(self, source: object, label: str = "the table", spill: str | Path | None = None) -> None:
+        self.scratch, remove = scratch.folder(spill)
+        self._clean = weakref.finalize(self, remove)
+        self.connection = duckdb.connect()
+        self.connection.execute(f"SET temp_directory = {quoting.text(str(self.scratch))}")
+        self.connection.execute("SET autoinstall_known_extensions = false")
+        self.connection.execute("SET enable_progress_bar = false")
+        self.connection.execute("SET streaming_buffer_size = '64MB'")
+        self.connection.execute("SET perfect_ht_threshold = 20")  # factors of small integers, grouped by array
+        self.untyped = False
+        self._copied_once = False
+        self._over_network = False
+        self._streamed: PostgresTable | HttpTable | None = None
+        self._json_files = ""
+        self.state: list[State] = []
+        self.label = label
+        self.relation = self._open(source)
+        self.everything = self.relation
+        with self.reading():
+            described = self.connection.execute(f"DESCRIBE SELECT * FROM {self.relation}").fetchall()
+        self.types: dict[str, str] = {row[0]: row[1] for row in described}
+
+    def close(self) -> None:
+        """Release the connection and delete the scratch folder."""
+        self.connection.close()
+        self._clean()
+
+    def table(self) -> pa.Table:
+        """The whole source in memory, for tables that are known to be small; closes it."""
+        with self.reading():
+            table = self.connection.sql(f"SELECT * FROM {self.relation}").to_arrow_table()
+        self.close()
+        return table
+
+    def prepare(self, columns: Sequence[str]) -> None:
+        """Parse or fetch a source that is slow to read, once, keeping these columns."""
+        if not self._copied_once or not columns:
+            return
+        path = str(self.scratch / "log.duckdb")
+        if self._json_files:
+            self.relation = self._typed_json(columns)
+        if self._streamed:
+            self.relation = self._register("elute_roles", self._streamed.only(columns))
+        with self.reading():
+            self.connection.execute(f"ATTACH {quoting.text(path)} AS scratch")
+            self.connection.execute(f"CREATE TABLE scratch.log AS SELECT {quoting.names(columns)} FROM {self.relation}")
+        self.relation = "scratch.log"
+        self._copied_once = False
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what DuckDB says of an unreadable log into one line that names the log."""
+        try:
+            yield
+        except RuntimeError as error:
+            if str(error) == "Query interrupted":  # so DuckDB hands on what Ctrl-C raised
+                raise KeyboardInterrupt from None
+            raise
+        except duckdb.OutOfMemoryException as error:
+            raise EluteError(f"{self.label} takes more memory than it may: give more with --memory") from error
+        except duckdb.Error as error:
+            if not self._over_network:
+                raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
+            from elute.engines.remote import objects
+
+            failed = f"cannot read {self.label}: "
+            raise EluteError(failed + objects.said(error).removeprefix(failed)) from None
+
+    def _open(self, source: object) -> str:
+        if isinstance(source, str | Path):
+            return self._open_paths([str(source)])
+        if isinstance(source, Sequence) and source and all(isinstance(path, str | Path) for path in source):
+            return self._open_paths([str(path) for path in source])
+        return self._register("log_table", to_arrow(source))
+
+    def _register(self, name: str, table: object) -> str:
+        self.connection.register(name, table)
+        return name
+
+    def _open_paths(self, paths: list[str]) -> str:
+        self.label = shown(paths[0]) if len(paths) == 1 else f"{shown(paths[0])} and {len(paths) - 1} more"
+        if any(path.startswith(_DATABASE) for path in paths):
+            return self._open_database(paths)
+        if any(is_postgres(path) or is_remote(path) for path in paths):
+            return self._open_remote(paths)
+        files = [file for path in paths for file in _files(path)]
+        self.state = [of_file(file) for file in files]
+        kinds = {_kind(file) for file in files}
+        if len(kinds) > 1:
+            raise EluteError(f"{self.label}: mixed formats ({', '.join(sorted(kinds))}); pass one format at a time")
+        kind = kinds.pop()
+        listed = "[" + ", ".join(quoting.text(file) for file in files) + "]"
+        if kind == "parquet":
+            return f"read_parquet({listed}, union_by_name = true)"
+        self._copied_once = True
+        if kind == "csv":
+            self.untyped = True
+            return delimited.relation(files)
+        self._json_files = listed
+        return f"read_json({listed}, format = 'newline_delimited', union_by_name = true, sample_size = -1)"
+
+    def _open_remote(self, paths: list[str]) -> str:
+        """What comes over a network is streamed each time it is read: `prepare` keeps what is read often."""
+        self._copied_once = self._over_network = True
+        if not any(is_postgres(path) for path in paths):
+            from elute.engines.remote import http_table, objects
+
+            found, self.state = objects.open_files(paths, self.label)
+            if isinstance(found, http_table.HttpTable):
+                self._streamed = found
+            return self._register("log_table", found)
+        if len(paths) > 1:
+            raise EluteError(f"{self.label}: one Postgres table at a time")
+        from elute.engines.fingerprint import postgres
+        from elute.engines.remote.postgres import PostgresTable
+
+        self._streamed = PostgresTable(paths[0])
+        known = postgres.of_table(paths[0])
+        self.state = [known] if known else []
+        return self._register("log_table", self._streamed)
+
+    def _typed_json(self, columns: Sequence[str]) -> str:
+        """JSON strings stay strings, also those that look like a date or a UUID."""
+        guessed = ("DATE", "TIME", "UUID")
+        types = {c: "VARCHAR" if self.types[c].startswith(guessed) else self.types[c] for c in columns}
+        spec = ", ".join(f"{quoting.text(column)}: {quoting.text(kind)}" for column, kind in types.items())
+        self.types.update(types)
+        return f"read_json({self._json_files}, format = 'newline_delimited', columns = {{{spec}}})"
+
+    def _open_database(self, paths: list[str]) -> str:
+        if len(paths) > 1:
+            raise EluteError("one duckdb:// table at a time")
+        file, _, table = paths[0].removeprefix(_DATABASE).partition("#")
+        if not table:
+            raise EluteError(f"{paths[0]} names no table; write duckdb://{file}#table")
+        if not Path(file).is_file():
+            raise EluteError(f"no database file '{file}'")
+        self.state = [of_file(file)]
+        with self.reading():
+            self.connection.execute(f"ATTACH {quoting.text(file)} AS source (READ_ONLY)")
+        return "source." + ".".join(quoting.name(part) for part in table.split("."))
+
+
+def to_arrow(table: Any) -> pa.Table:
+    """A pandas, polars or Arrow table (or anything with the Arrow stream interface) as an Arrow table."""
+    try:
+        if isinstance(table, pa.Table):
+            return table
+        if type(table).__module__.startswith("pandas"):
+            return pa.Table.from_pandas(table, preserve_index=False)
+        if hasattr(table, "to_arrow"):
+            return table.to_arrow()
+        if hasattr(table, "__arrow_c_stream__"):
+            return pa.table(table)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise EluteError(f"cannot read the table: {_one_line(error)}") from error
+    raise EluteError(
+        f"cannot read a log from {type(table).__name__}; pass a path, a glob, or a pandas, polars or Arrow table"
+    )
+
+
+def _files(path: str) -> list[str]:
+    """The files a path, a glob or a folder stands for, in a fixed order."""
+    if "://" in path:
+        known = "files, duckdb:// and postgres:// tables, and Parquet at s3:// and https://"
+        raise EluteError(f"{shown(path)}: elute reads {known}")
+    if Path(path).is_dir():
+        files = sorted(str(file) for file in Path(path).rglob("*") if _suffix(file.name) and file.is_file())
+        if not files:
+            raise EluteError(f"folder '{path}' holds no Parquet, CSV or NDJSON file")
+        return files
+    files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207 (absolute patterns too)
+    if not files:
+        raise EluteError(f"no file '{path}'")
+    for file in files:
+        if Path(file).stat().st_size == 0:
+            raise EluteError(f"{file} is empty (0 bytes)")
+    return files
+
+
+def _suffix(file: str) -> str | None:
+    return next((suffix for suffix in _SUFFIXES if file.lower().endswith(suffix)), None)
+
+
+def _kind(file: str) -> str:
+    suffix = _suffix(file)
+    if suffix is None:
+        raise EluteError(f"{file}: unknown format; expected a name ending in .parquet, .csv, .tsv, .ndjson or .jsonl")
+    return _SUFFIXES[suffix]
+
+
+def _one_line(error: Exception) -> str:
+    """What a library says is wrong, without its class prefix and its advice on SQL."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    prefix, colon, rest = lines[0].partition(" Error: ")
+    line = rest if colon and len(prefix) < 40 else lines[0]
+    if line.startswith("CSV Error on Line") and len(lines) > 2:
+        line = f"{line}: {lines[2]}"
+    return line if len(line) <= 240 else line[:237] + "…"

@@ -1,0 +1,1 @@
+"""Logs that lie elsewhere: https, S3, Postgres."""

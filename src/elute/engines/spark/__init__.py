@@ -1,0 +1,1 @@
+"""Logs in Spark: counted and fitted on the executors."""

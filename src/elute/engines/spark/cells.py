@@ -1,0 +1,116 @@
+"""A log's cells, counted in Spark and kept there: left on the executors, or handed over to this machine."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute.cells.counts import Cells, Counts, Membership
+from elute.cells.survey import Survey
+from elute.engines.counting import coded
+from elute.engines.spark.blocks import Block, unpacked
+from elute.engines.spark.exchange import Exchange
+from elute.engines.spark.frame import SparkFrame, unsigned_again
+from elute.engines.spark.partitions import SparkShares
+from elute.engines.spark.worker import Job
+from elute.errors import EluteError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+TASKS_A_CORE = 2
+
+
+class SparkCells:
+    """Blocks on the executors' disks; a lost part is counted again from the log."""
+
+    def __init__(self, log: SparkFrame, exchange: Exchange, blocks: DataFrame, job: Job, survey: Survey) -> None:
+        from pyspark import StorageLevel
+
+        self._log, self._exchange, self._job, self._survey = log, exchange, job, survey
+        self._kept = blocks.persist(StorageLevel.DISK_ONLY)
+
+    def close(self) -> None:
+        self._kept.unpersist()
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Items and cells."""
+        from pyspark.sql import functions as f
+
+        items, cells = self._log.row(self._kept.agg(f.sum("items"), f.sum("cells")))
+        return items, cells
+
+    def shares(self) -> SparkShares:
+        """For a fit that goes to the cells."""
+        return SparkShares(
+            self._survey.factors,
+            self._log,
+            self._kept,
+            min(self._job.partitions, TASKS_A_CORE * self._log.cores),
+            self.size[0],
+            None if self._job.exact else self._names(),
+            self._job.roles.item,
+            self._exchange,
+        )
+
+    def counts(self) -> Counts:
+        """All cells on this machine."""
+        table = self._exchange.through_files(self._kept, "cells")
+        blocks = [block for batch in table.to_batches() for block in unpacked(batch)]
+        keys, cells = np.concatenate([block.item for block in blocks]), _cells(blocks)
+        return Counts(
+            offsets=cells.offsets,
+            factor=cells.factor,
+            impressions=cells.impressions,
+            clicks=cells.clicks,
+            factors=self._survey.factors,
+            membership=None if self._job.roles.query is None else _membership(blocks),
+            collision_bound=0.0 if self._job.exact else len(keys) * (len(keys) - 1) / 2**65,
+            read_items=lambda: self._items(keys, blocks),
+        )
+
+    def _items(self, keys: NDArray[np.uint64], blocks: list[Block]) -> pa.Table:
+        """The items' columns in the order of their keys."""
+        columns = list(self._job.roles.item)
+        if self._job.exact:
+            return unsigned_again(pa.concat_tables(block.names for block in blocks)).rename_columns(columns)
+        table = self._exchange.through_files(self._names(), "items")
+        if table.num_rows != len(keys):
+            raise EluteError("two items share a 64-bit hash; run again with exact item codes (--exact)")
+        order = np.argsort(coded(keys).find(table["elute_key"].to_numpy().view(np.uint64)))
+        return table.drop_columns("elute_key").rename_columns(columns).take(pa.array(order))
+
+    def _names(self) -> DataFrame:
+        """The items' columns and their keys."""
+        from pyspark.sql import functions as f
+
+        own, _ = self._log.names(self._job.roles)
+        usable = self._log.usable(self._job.roles)
+        return usable.select(f.xxhash64(*own.item).alias("elute_key"), *own.item).distinct()
+
+
+def _cells(blocks: list[Block]) -> Cells:
+    sizes = np.concatenate([np.diff(block.cells.offsets) for block in blocks])
+    arrays: list[NDArray[Any]] = [np.concatenate([block.cells[part] for block in blocks]) for part in (1, 2, 3)]
+    return Cells(np.concatenate(([0], np.cumsum(sizes))), *arrays)
+
+
+def _membership(blocks: list[Block]) -> Membership:
+    """Queries are coded here: by value where they have one, else by key."""
+    before = np.cumsum([0, *(len(block.item) for block in blocks)])
+    member = np.concatenate([block.member + first for block, first in zip(blocks, before, strict=False)])
+    shown = np.concatenate([block.shown for block in blocks])
+    values = [chunk for block in blocks if block.queries is not None for chunk in block.queries.chunks]
+    if values:
+        encoded = pa.concat_arrays(values).dictionary_encode()
+        queries, code = len(encoded.dictionary), encoded.indices.to_numpy()
+    else:
+        names, code = np.unique(np.concatenate([block.query for block in blocks]), return_inverse=True)
+        queries = len(names)
+    return Membership(queries, code.astype(np.int32), member.astype(np.int32), shown)

@@ -1,0 +1,110 @@
+"""A log in Spark as elute addresses it: the columns that play a role, under short names that need no quoting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from elute.cells.roles import Roles
+from elute.engines.spark.source import failing, open_frame
+from elute.engines.spark.worker import Batches
+from elute.engines.sql import values
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_TYPES = {"int": "INTEGER", "string": "VARCHAR", "void": '"NULL"'}
+"""Spark's names of types that the embedded engine calls otherwise."""
+
+
+class SparkFrame:
+    """The log's DataFrame, and running what is asked of it."""
+
+    def __init__(self, source: object) -> None:
+        self.frame, self.label, self.untyped = open_frame(source)
+        self.with_nulls: set[str] | None = None
+        """Columns that hold nulls, once they have been counted."""
+        self.types = {field.name: field.dataType.simpleString() for field in self.frame.schema.fields}
+
+    @property
+    def cores(self) -> int:
+        """What Spark takes for the number of cores it works on."""
+        return int(self.frame.sparkSession.sparkContext.defaultParallelism)
+
+    def log(self, roles: Roles) -> DataFrame:
+        """The columns that play a role, under short names that need no quoting."""
+        return self.frame.select(*(self.column(column).alias(name) for column, name in self.short(roles).items()))
+
+    def complete(self, roles: Roles) -> DataFrame:
+        """Rows without a null id; only columns that have nulls are looked at, since each costs a scan."""
+        short = self.short(roles)
+        lacking = [short[column] for column in roles.ids if self.with_nulls is None or column in self.with_nulls]
+        return self.log(roles).dropna(subset=lacking) if lacking else self.log(roles)
+
+    def usable(self, roles: Roles) -> DataFrame:
+        """The rows that count: no null id, at least one impression."""
+        own, types = self.names(roles)
+        complete = self.complete(roles)
+        return complete if own.impressions is None else complete.where(sql(f"{values.impressions(own, types)} > 0"))
+
+    def short(self, roles: Roles) -> dict[str, str]:
+        return {column: f"c{i}" for i, column in enumerate(roles.columns) if column in self.types}
+
+    def names(self, roles: Roles) -> tuple[Roles, dict[str, str]]:
+        """The roles under short names, and the short columns' types in the embedded engine's words."""
+        short = self.short(roles)
+        own = replace(
+            roles,
+            item=tuple(short.get(column, column) for column in roles.item),
+            bias=tuple(short.get(column, column) for column in roles.bias),
+            **{
+                part: short.get(str(getattr(roles, part)), getattr(roles, part))
+                for part in ("query", "click", "impressions", "session")
+            },
+        )
+        return own, {name: type_of(self.types[column]) for column, name in short.items()}
+
+    def column(self, column: str) -> Column:
+        from pyspark.sql import functions as f
+
+        return f.col("`" + column.replace("`", "``") + "`")
+
+    def mapped(self, frame: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
+        """A frame whose partitions are worked through on the executors."""
+        with failing(f"cannot read {self.label}"):
+            return frame.mapInArrow(work, schema)
+
+    def table(self, columns: pa.Table) -> DataFrame:
+        """A small table for the executors."""
+        with failing("cannot hand a table to Spark"):
+            return self.frame.sparkSession.createDataFrame(columns)
+
+    def arrow(self, frame: DataFrame) -> pa.Table:
+        with failing(f"cannot read {self.label}"):
+            return unsigned_again(frame.toArrow())
+
+    def row(self, frame: DataFrame) -> Any:
+        with failing(f"cannot read {self.label}"):
+            return frame.collect()[0]
+
+
+def sql(expression: str) -> Column:
+    """An expression of `elute.engines.sql.values`, whose names are short and need no quotes."""
+    from pyspark.sql import functions as f
+
+    return f.expr(expression.replace('"', "`"))
+
+
+def type_of(spark: str) -> str:
+    return _TYPES.get(spark, spark.upper())
+
+
+def unsigned_again(table: pa.Table) -> pa.Table:
+    """Parquet's unsigned 64-bit integers, which Spark reads as decimals of 20 digits."""
+    for number, field in enumerate(table.schema):
+        if field.type == pa.decimal128(20, 0):
+            table = table.set_column(number, field.name, table[field.name].cast(pa.uint64()))
+    return table

@@ -1,0 +1,92 @@
+"""Clicks and impressions as numbers: the SQL that reads them, and what can be wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from elute.cells.roles import Roles
+from elute.engines.sql import quoting
+
+_NUMBERS = (
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+    "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL",
+)  # fmt: skip
+
+
+class Flaw(NamedTuple):
+    """A condition no row may meet, and how to say that some do."""
+
+    column: str
+    condition: str
+    says: str
+
+
+def number(column: str, kind: str) -> str | None:
+    """SQL for a column's value as a number, NULL where it is none; None where the type rules it out."""
+    quoted = quoting.name(column)
+    if kind == "BOOLEAN":
+        return f"{quoted}::TINYINT"
+    if kind.startswith(_NUMBERS):
+        return quoted
+    if kind == '"NULL"':
+        return f"{quoted}::DOUBLE"
+    if kind in ("VARCHAR", "JSON"):
+        words = f"CASE lower(trim({quoted})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
+        return f"coalesce(TRY_CAST({quoted} AS DOUBLE), {words})"
+    return None
+
+
+def plainly_right(roles: Roles, types: Mapping[str, str]) -> str | None:
+    """SQL that is true where nothing is wrong with single clicks, from the column's least and largest value
+    only; None where it takes a closer look."""
+    kind = types.get(roles.click or "", "")
+    if roles.impressions is not None or not (kind == "BOOLEAN" or kind.endswith(("INT", "INTEGER"))):
+        return None
+    value = number(str(roles.click), kind)
+    return f"count(*) = count({value}) AND min({value}) >= 0 AND max({value}) <= 1"
+
+
+def impressions(roles: Roles, types: Mapping[str, str]) -> str:
+    """SQL for the impressions of a row whose values have been checked."""
+    if roles.impressions is None:
+        return "1"
+    return f"({number(roles.impressions, types[roles.impressions])})::BIGINT"
+
+
+def clicks(roles: Roles, types: Mapping[str, str]) -> str:
+    """SQL for the clicks of a row whose values have been checked."""
+    if roles.click is None:
+        return "0"
+    return f"({number(roles.click, types[roles.click])})::BIGINT"
+
+
+def flaws(roles: Roles, types: Mapping[str, str]) -> tuple[list[Flaw], list[str]]:
+    """Conditions to count, and sentences about columns whose type alone is wrong."""
+    found: list[Flaw] = []
+    wrong_types: list[str] = []
+    for column in (roles.click, roles.impressions):
+        if column is None or column not in types:
+            continue
+        value = number(column, types[column])
+        if value is None:
+            wrong_types.append(f"column '{column}' holds {types[column]} values where numbers are expected")
+            continue
+        quoted = quoting.name(column)
+        found += [
+            Flaw(column, f"{quoted} IS NULL", "is null (write 0 for none)"),
+            Flaw(column, f"{quoted} IS NOT NULL AND {value} IS NULL", "is not a number"),
+            Flaw(column, f"{value} < 0", "is negative"),
+            Flaw(column, f"{value} > 0 AND {value} <> floor({value})", "is not a whole number"),
+        ]
+        if column == roles.click:
+            found.append(_too_many(roles, types, value))
+    return found, wrong_types
+
+
+def _too_many(roles: Roles, types: Mapping[str, str], value: str) -> Flaw:
+    column = str(roles.click)
+    if roles.impressions is None:
+        return Flaw(column, f"{value} > 1", "is above 1 (name the column of impressions if rows are counts)")
+    shown = number(roles.impressions, types[roles.impressions]) if roles.impressions in types else None
+    return Flaw(column, f"{value} > {shown or 'NULL'}", f"is above '{roles.impressions}'")

@@ -1,0 +1,1 @@
+"""How sure a fit can be: the bootstrap, and the certificate of precision."""

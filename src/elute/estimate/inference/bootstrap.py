@@ -1,0 +1,262 @@
+"""Standard errors without the assumption that impressions are independent: the clustered bootstrap.
+
+The information matrix takes every impression for a draw of its own. Those of one query, or one session, are
+not: users of a query share habits that the model does not know. So whole clusters are drawn, as many as there
+are, with replacement; the model is refitted to what they hold, from the full fit on and with its priors held;
+and the spread of the refits is the standard error.
+
+There are two kinds of clusters. Where each item lies in one (queries, as an item is a query's by default), a
+draw gives every item an integer weight. It cannot say how noisy the item's own clicks are, as an item is drawn
+with all its clicks or not at all: so the bootstrap tells what propensities contribute to the error of a
+relevance, every item being refitted to all its clicks in every replicate, and the variance that the item's
+clicks have by themselves is added. (What a query's habits do to its own items' clicks no draw of queries shows:
+they are part of what is estimated.) Other clusters (sessions) need cells of their own (`Clustered`); their draws
+renew the items' clicks too, and an item may be absent from some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.cells.counts import Amounts, Cells, Clustered, Counts
+from elute.errors import EluteError
+from elute.estimate.models.pbm import PBM
+from elute.estimate.priors.strength import shown
+from elute.estimate.solve.problem import Codes, Floats, Plan, Problem, by_factor, pose
+from elute.identify.components import order
+from elute.identify.information import references
+from elute.kernels.jit import jit
+from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.log import ClickLog
+from elute.progress import Progress, silent
+
+FEWEST = 2
+"""Clusters, and replicates, below which there is no spread."""
+
+_UNKNOWN, _ZERO, _FOUND = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """The spread of log(propensity / that of the full fit's reference) by factor of the log, and of log relevance
+    at that scale by item. A replicate counts for a factor or item only where its clicks tie it to the reference
+    and are not none: `factor_replicates` and `item_replicates` say how many did. NaN where fewer than two; a
+    reference has 0. `propensity_low` and `propensity_high` hold the middle 95% of replicates.
+
+    `disconnected`: replicates with more components than the log; a factor not shown is one by itself. `failed`:
+    those whose fit did not converge, or left factors without a finite ratio to the rest.
+    """
+
+    propensity_log_se: Floats
+    propensity_low: Floats
+    propensity_high: Floats
+    factor_replicates: NDArray[np.int64]
+    relevance_log_se: Floats
+    item_replicates: NDArray[np.int64]
+    replicates: int
+    clusters: int
+    disconnected: int
+    failed: int
+
+    @property
+    def sentence(self) -> str:
+        """What was drawn, and how the draws went."""
+        return (
+            f"{self.replicates:,} draws of {self.clusters:,} clusters; {self.disconnected:,} fell into more components "
+            f"than the log, {self.failed:,} could not be fitted whole"
+        )
+
+    def to_dict(self) -> dict[str, int]:
+        """The field `bootstrap` of `elute fit --json`."""
+        return {name: getattr(self, name) for name in ("replicates", "clusters", "disconnected", "failed")}
+
+    def __repr__(self) -> str:
+        return f"Bootstrap({self.sentence})"
+
+
+def bootstrap(
+    model: PBM,
+    source: ClickLog | Counts,
+    cluster: NDArray[np.integer] | Clustered | None = None,
+    *,
+    plan: Plan | None = None,
+    replicates: int = 200,
+    seed: int = 0,
+    allow_unidentified: bool = False,
+    progress: Progress = silent,
+) -> Bootstrap:
+    """Fit `model` to the log, then to draws of its clusters.
+
+    `cluster`: the cluster of every item (codes from 0), or cells by cluster; None: the item's query.
+    """
+    if replicates < FEWEST:
+        raise EluteError(f"a spread needs {FEWEST} replicates or more, not {replicates}; 200 is usual")
+    counts = source.counts(progress) if isinstance(source, ClickLog) else source
+    problem = pose(counts, plan)
+    clustered = cluster if isinstance(cluster, Clustered) else None
+    if clustered is not None:
+        codes, cell = np.asarray(clustered.cluster), _cells_of(counts, problem, clustered)
+    else:
+        codes = queries_of_items(counts) if cluster is None else np.asarray(cluster)
+        cell = np.empty(0, np.int64)
+        if codes.shape != (counts.n_items,):
+            raise EluteError(f"cluster has {codes.size:,} entries for {counts.n_items:,} items: give one an item")
+    clusters = int(codes.max(initial=-1)) + 1
+    if clusters < FEWEST or codes.min() < 0:
+        raise EluteError("the bootstrap draws from two clusters or more, coded 0, 1, 2, …: choose a finer column")
+    model.fit(counts, plan, allow_unidentified=allow_unidentified)
+    again = model.held()
+    full_o = model.propensity_[np.unique(problem.merged, return_index=True)[1]]
+    reference = references(full_o, problem.component)
+    components = int(problem.component.max()) + 1
+    rng = np.random.default_rng(seed)
+    log_o, of_items = np.full((replicates, problem.n_factors), np.nan), _Moments(problem.n_items)
+    disconnected = failed = 0
+    for replicate in range(replicates):
+        progress("bootstrap", replicate + 1, replicates)
+        weight = np.bincount(rng.integers(clusters, size=clusters), minlength=clusters)[codes]
+        if clustered is None:
+            times = weight.repeat(np.diff(problem.cells.offsets)).astype(np.uint64)
+            impressions, clicks = problem.cells.impressions * times, problem.cells.clicks * times
+        else:
+            n = len(problem.cells.factor)
+            impressions, clicks = (_sums(cell, weight, amounts, n) for amounts in clustered[3:5])
+        drawn, kept = _drawn(problem, impressions, clicks)
+        found = again.factors_of(drawn)
+        disconnected += int(drawn.component.max()) + 1 > components
+        failed += bool(found.reason)
+        tied = (drawn.component == drawn.component[reference]) | (again.prior is not None)
+        whole = tied & ~found.apart & (found.o[reference] > 0) & ~found.apart[reference]
+        state = np.where(whole, np.where(found.o > 0, _FOUND, _ZERO), _UNKNOWN)
+        o = np.where(state == _FOUND, found.o / np.where(whole, found.o[reference], 1.0), 0.0)
+        log_o[replicate, state == _FOUND] = np.log(o[state == _FOUND])
+        items = np.flatnonzero(kept) if clustered is not None else np.arange(problem.n_items)
+        refitted = drawn if clustered is not None else problem
+        r = again.items_given(refitted, o)
+        known = _known(refitted.cells.offsets, refitted.cells.factor, refitted.cells.clicks, state) & (r > 0)
+        of_items.add(items[known], np.log(r[known]))
+    variance = of_items.variance()
+    if clustered is None:
+        variance += model.item_log_variance(problem, full_o, model.relevance_values_)
+    spread, low, high = _spread(log_o)
+    return Bootstrap(
+        spread[problem.merged],
+        low[problem.merged],
+        high[problem.merged],
+        np.isfinite(log_o).sum(axis=0)[problem.merged],
+        np.sqrt(variance),
+        of_items.count,
+        replicates,
+        clusters,
+        disconnected,
+        failed,
+    )
+
+
+def queries_of_items(counts: Counts) -> Codes:
+    """The query of every item, where each has one."""
+    if counts.membership is None:
+        raise EluteError("the log has no query column to draw by: give the cluster of every item")
+    query, item = counts.membership.query, counts.membership.item
+    if len(item) != counts.n_items:
+        raise EluteError(
+            "some items were shown for several queries: give cells by cluster, or items that name the query"
+        )
+    out = np.empty(counts.n_items, np.int32)
+    out[item] = query
+    return out
+
+
+class _Moments:
+    """Running count, mean and variance of every item (Welford): replicates of many items are not kept."""
+
+    def __init__(self, n: int) -> None:
+        self.count = np.zeros(n, np.int64)
+        self._mean, self._squares = np.zeros(n), np.zeros(n)
+
+    def add(self, items: NDArray[np.int64], values: Floats) -> None:
+        self.count[items] += 1
+        ahead = values - self._mean[items]
+        self._mean[items] += ahead / self.count[items]
+        self._squares[items] += ahead * (values - self._mean[items])
+
+    def variance(self) -> Floats:
+        enough = self.count >= FEWEST
+        return np.where(enough, self._squares / np.maximum(self.count - 1, 1), np.nan)
+
+
+def _drawn(
+    problem: Problem, impressions: NDArray[np.uint64], clicks: NDArray[np.uint64]
+) -> tuple[Problem, NDArray[np.bool_]]:
+    """The problem that new amounts pose, and which items are in it; factors without any are, each a component."""
+    cells = shown(Cells(problem.cells.offsets, problem.cells.factor, impressions, clicks))
+    kept = np.diff(cells.offsets) > 0
+    cells = cells._replace(offsets=np.unique(cells.offsets))
+    parent = singletons(problem.n_factors)
+    link_cells(parent, cells.offsets, cells.factor, np.arange(problem.n_factors, dtype=np.int32))
+    total = by_factor(cells.factor, cells.impressions, problem.n_factors).astype(np.int64)
+    component = order(roots(parent), total).of_factor
+    return Problem(cells, problem.merged, component, problem.factors), kept
+
+
+def _cells_of(counts: Counts, problem: Problem, clustered: Clustered) -> NDArray[np.int64]:
+    """The cell of `problem` that each of some cells by cluster belongs to."""
+    if len({len(column) for column in clustered[:5]}) != 1:
+        raise EluteError("cells by cluster need five columns of the same length")
+    item, factor = np.asarray(clustered.item, np.int64), np.asarray(clustered.factor, np.int64)
+    if item.min() < 0 or item.max() >= counts.n_items or factor.min() < 0 or factor.max() >= counts.n_factors:
+        raise EluteError(
+            "cells by cluster name items or factors that the counts do not have: use the codes of the counts"
+        )
+    cells = problem.cells
+    known = np.arange(problem.n_items).repeat(np.diff(cells.offsets)) * problem.n_factors + cells.factor
+    wanted = item * problem.n_factors + problem.merged[factor]
+    cell = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    totals = [_sums(cell, np.ones(len(cell), np.int64), part, len(known)) for part in clustered[3:5]]
+    if (known[cell] != wanted).any() or any((a != b).any() for a, b in zip(totals, cells[2:], strict=True)):
+        raise EluteError("cells by cluster do not add up to the counts: make both from the same rows")
+    return np.asarray(cell, np.int64)
+
+
+def _sums(
+    cell: NDArray[np.int64], weight: NDArray[np.int64], amounts: NDArray[np.integer], n: int
+) -> NDArray[np.uint64]:
+    return _weighted(cell, weight, np.asarray(amounts, np.int64), n).astype(np.uint64)
+
+
+@jit
+def _weighted(
+    cell: NDArray[np.int64], weight: NDArray[np.int64], amounts: NDArray[np.int64], n: int
+) -> NDArray[np.int64]:
+    out = np.zeros(n, np.int64)
+    for i in range(cell.shape[0]):
+        out[cell[i]] += weight[i] * amounts[i]
+    return out
+
+
+@jit
+def _known(offsets: NDArray[np.int64], factor: Codes, clicks: Amounts, state: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a replicate's propensities suffice to refit an item: all known, and none 0 where it was clicked."""
+    out = np.zeros(offsets.shape[0] - 1, np.bool_)
+    for item in range(out.shape[0]):
+        known = True
+        found = False
+        for cell in range(offsets[item], offsets[item + 1]):
+            here = state[factor[cell]]
+            known = known and here != _UNKNOWN and (here == _FOUND or clicks[cell] == 0)
+            found = found or here == _FOUND
+        out[item] = known and found
+    return out
+
+
+def _spread(log_o: Floats) -> tuple[Floats, Floats, Floats]:
+    """Standard deviation of every column, and the middle 95% of its exponential, over what is known of it."""
+    out = np.full((3, log_o.shape[1]), np.nan)
+    for column in np.flatnonzero(np.isfinite(log_o).sum(axis=0) >= FEWEST):
+        known = log_o[np.isfinite(log_o[:, column]), column]
+        out[0, column] = known.std(ddof=1)
+        out[1:, column] = np.exp(np.percentile(known, [2.5, 97.5]))
+    return out[0], out[1], out[2]

@@ -1,0 +1,1 @@
+"""Models of clicks on cells, one a file, all with the same verbs."""

@@ -1,0 +1,275 @@
+"""The position-based model by exact maximum likelihood, with priors where the clicks are few.
+
+EM and alternating least squares creep along a concave likelihood whose Hessian is known: a few Newton steps
+(`elute.estimate.solve.interior`) reach the maximum, on weakly connected logs too.
+
+r and o are positive scales here, bound only by p = r·o ≤ 1 where something was shown. At the reported scale
+(largest o = 1) the relevance of an item shown only under weak factors may come out above 1: a scale, not a
+probability (with a prior on relevance it is one).
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, Self, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from elute.cells.counts import Cells, Counts
+from elute.cells.partitions import Shares
+from elute.errors import EluteError
+from elute.estimate.models.base import Estimator, Solution, Start, refuse_several, rescale, started
+from elute.estimate.partitioned import fit
+from elute.estimate.partitioned.fit import FitByShare
+from elute.estimate.priors.beta import Beta, fit_beta, posterior
+from elute.estimate.priors.smooth import smooth
+from elute.estimate.priors.strength import Criterion, choose, profile_score, telling
+from elute.estimate.solve import boundary, conditional
+from elute.estimate.solve.interior import BARRIER, maximise
+from elute.estimate.solve.likelihood import log_likelihood
+from elute.estimate.solve.problem import Floats, Plan, Problem, by_factor, by_item, joined, names
+from elute.estimate.solve.profile import alternate, fit_items
+from elute.estimate.solve.standard_errors import information, log_errors, masses, variances
+from elute.log import ClickLog
+from elute.progress import Progress, silent
+
+FEW_CLICKS = 5
+"""`relevance_prior="auto"` means "beta" where the median item has fewer."""
+
+_POISSON_STEPS = 5
+
+
+class Factors(NamedTuple):
+    """Propensities at some scale; `cells` are those that say something of relevance. `apart` marks the factors
+    that have no finite ratio to the others of their component, `lost` their items."""
+
+    o: Floats
+    cells: Cells
+    apart: NDArray[np.bool_]
+    lost: NDArray[np.bool_]
+    iterations: int
+    reason: str
+
+
+class PBM(Estimator):
+    """p = r(x)·o(t) by exact maximum likelihood.
+
+    `tolerance`: the distance to the maximum in standard errors at which to stop (the Newton decrement).
+    Factors and items without a click have estimate 0. Where the maximum does not exist for some factors
+    (`elute.estimate.solve.boundary`), they and their items get NaN, `converged_` is false and `reason_` names them.
+
+    `prior="smooth"`: log-propensities of neighbouring positions and of contexts are alike
+    (`elute.estimate.priors.smooth`), as much as held-out clicks say (`seed` splits them). For logs that few items hold
+    together. It is fitted jointly, and `log_se` is that of the posterior at these strengths: the prior's word
+    counts as information. Every factor then has a finite propensity. Components stay what the check says, each
+    at its own scale: across them only the prior speaks. `log_se` is NaN where it alone ties a factor to its
+    reference.
+
+    `relevance_prior="beta"`: for logs whose items have few clicks. A relevance is the mean of its posterior under
+    a Beta distribution fitted to all items (`elute.estimate.priors.beta`), and `log_se` that posterior's. The
+    prior has no say in propensities; they maximise the conditional likelihood given every item's clicks
+    (`elute.estimate.solve.conditional`), as the full one is biased on such logs. "auto": "beta" where the median item
+    has fewer than 5 clicks, else "none": maximum likelihood.
+
+    Fitted: `prior_`, what was chosen: {"smooth": strengths by name or None, "relevance": {"a", "b"} or None}.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        tolerance: float = 1e-4,
+        max_iter: int = 200,
+        start: Start = None,
+        progress: Progress = silent,
+        prior: Literal["smooth"] | None = None,
+        relevance_prior: Literal["auto", "beta", "none"] = "auto",
+    ) -> None:
+        super().__init__(seed=seed, tolerance=tolerance, max_iter=max_iter, start=start, progress=progress)
+        self.prior = prior
+        self.relevance_prior = relevance_prior
+        self._held: tuple[dict[str, float] | None, Beta | None] | None = None
+        self._strengths: dict[str, float] | None = None
+        self._by_share: FitByShare | None = None
+
+    @property
+    def prior_(self) -> dict[str, Any]:
+        """The priors in use and their parameters, as JSON can hold them."""
+        return {"smooth": self._strengths, "relevance": None if self._beta is None else self._beta._asdict()}
+
+    @property
+    def by_share(self) -> bool:
+        """Whether cells in shares will do; a smooth prior needs all of them at once."""
+        return self.prior is None and self._held is None
+
+    def held(self) -> Self:
+        """An unfitted model that starts from this fit and keeps its priors: to refit resampled clicks."""
+        other = copy.copy(self)
+        usable = np.isfinite(self.propensity_) & (self.propensity_ > 0)
+        other.start = np.where(usable, self.propensity_, 1.0)
+        other.progress = silent
+        other._held = self._strengths, self._beta
+        return other
+
+    def fit(
+        self, source: ClickLog | Counts | Shares, plan: Plan | None = None, *, allow_unidentified: bool = False
+    ) -> Self:
+        """Estimate from a log, its counts, or cells in shares, as a log has them that was read with a limit of memory
+        (see `elute.estimate.partitioned.fit`).
+
+        A fit by shares has no arrays by item: `relevance_parts` streams what there is to say of items."""
+        self._by_share = None
+        if isinstance(source, Counts) or (isinstance(source, ClickLog) and not self.by_share):
+            return super().fit(source, plan, allow_unidentified=allow_unidentified)
+        shares = source.shares(self.progress) if isinstance(source, ClickLog) else source
+        if shares is None:
+            return super().fit(cast(ClickLog, source), plan, allow_unidentified=allow_unidentified)
+        if not self.by_share:
+            raise EluteError("a smooth prior is chosen with all cells at hand: fit counts, or leave it out")
+        began = time.perf_counter()
+        merged = joined(shares.factors, plan)
+        found = fit.fit(
+            shares,
+            merged,
+            wants_beta=lambda of: self._wants_beta(fit.median_clicks(of.items_by_clicks), of.clicked.any()),
+            start=None if self.start is None else started(self.start, merged),
+            tolerance=self.tolerance,
+            max_iter=self.max_iter,
+            progress=self.progress,
+            names=lambda some: names(shares.factors, merged, some),
+        )
+        if not allow_unidentified:
+            refuse_several(found.fitted.component)
+        for name in ("relevance_values_", "solution_"):
+            vars(self).pop(name, None)  # of an earlier fit, by item
+        self._by_share, self._strengths, self._beta = found, None, found.fitted.beta
+        self.propensity_ = found.fitted.propensity[merged]
+        self.component_ = found.fitted.component[merged]
+        self.iterations_, self.reason_, self.converged_ = found.iterations, found.reason, not found.reason
+        self.log_likelihood_ = found.known.log_likelihood
+        self.seconds_ = time.perf_counter() - began
+        self.factors_ = shares.factors
+        self._log_se = np.sqrt(found.log_variance)[merged], np.empty(0)
+        return self
+
+    @property
+    def relevance_log_se_(self) -> Floats:
+        """Standard error of log relevance at this scale, by item; NaN where there is none."""
+        if self._by_share is not None:
+            raise EluteError("a fit by shares has no arrays by item: go through relevance_parts()")
+        return super().relevance_log_se_
+
+    @property
+    def relevance_(self) -> pa.Table:
+        """Item columns, `component, relevance, log_se, impressions, clicks`; one row an item."""
+        return super().relevance_ if self._by_share is None else pa.concat_tables(self.relevance_parts())
+
+    def relevance_parts(self) -> Iterator[pa.Table]:
+        """`relevance_`, in as many tables as it takes to keep to memory."""
+        return super().relevance_parts() if self._by_share is None else self._by_share.relevance()
+
+    def _solve(self, problem: Problem) -> Solution:
+        clicks = by_item(problem.cells.offsets, problem.cells.clicks)
+        self._shrinks = self._wants_beta(float(np.median(clicks)), clicks.any())
+        found = self.factors_of(problem)
+        r = fit_items(*found.cells, found.o, BARRIER)
+        self._beta = self._fit_beta(problem, found) if self._shrinks else None
+        if self._beta is not None:
+            r = np.where(found.lost, r, self.items_given(problem, np.where(found.apart, 0.0, found.o)))
+        value = log_likelihood(*found.cells, r, found.o)
+        o = np.where(found.apart, np.nan, found.o)
+        r = np.where(found.lost, np.nan, r)
+        return Solution(o, r, value, found.iterations, not found.reason, found.reason)
+
+    def factors_of(self, problem: Problem) -> Factors:
+        """The propensities alone."""
+        if self.prior not in (None, "smooth"):
+            raise EluteError(f"no prior '{self.prior}' on propensities; there is: smooth")
+        self._strengths = None
+        self._root: csr_array | None = None
+        terms = smooth(problem) if self.prior == "smooth" else None
+        if terms is None or not terms.terms:
+            return self._without_prior(problem)
+        cells = telling(problem.cells)
+        o = self._first(problem, cells)
+        o = np.concatenate((o / np.exp(np.log(o).mean()), np.ones(terms.size - problem.n_factors)))
+        strengths = self._held[0] if self._held else None
+        if strengths is None:
+            strengths = choose(cells, terms, o, self._criterion, self.seed, self.max_iter, self.progress)
+        self._strengths, self._root = strengths, terms.root(strengths)
+        precision = csr_array(self._root.T @ self._root)
+        found = self._criterion.maximise(cells, o, self.tolerance, self.max_iter, self.progress, precision)
+        none = np.zeros(problem.n_factors, np.bool_), np.zeros(problem.n_items, np.bool_)
+        o = np.exp(found.log_o[: problem.n_factors])
+        return Factors(o, problem.cells, *none, found.iterations, found.reason)
+
+    def items_given(self, problem: Problem, o: Floats) -> Floats:
+        """Relevance at the scale of these propensities, with the prior on it if there is one."""
+        if self._beta is None:
+            return fit_items(*problem.cells, o, BARRIER)
+        o, largest = rescale(problem, o, np.ones(problem.n_items))
+        return np.asarray(posterior(*problem.cells, o, *self._beta, np.arange(problem.n_items)).mean / largest)
+
+    def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
+        if self._beta is None:
+            return log_errors(problem, propensity, relevance, self._root)
+        o, cells = np.nan_to_num(propensity), problem.cells
+        r = np.where(np.isnan(relevance), 0.0, conditional.items(*cells, o))
+        w = r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor]
+        found = variances(problem, propensity, w, information(*cells[:3], relevance, propensity), self._root)
+        own = self.item_log_variance(problem, propensity, relevance)
+        share = np.minimum(found.mass * own, 1.0)
+        return np.sqrt(found.of_factors), np.sqrt(own + share**2 * found.through_factors)
+
+    def item_log_variance(self, problem: Problem, propensity: Floats, relevance: Floats) -> Floats:
+        """Of log relevance, for propensities that are known (and at most 1): what an item's own clicks leave open."""
+        if self._beta is None:
+            mass = masses(problem.cells.offsets, information(*problem.cells[:3], relevance, propensity))
+            return 1.0 / np.where(mass > 0, mass, np.nan)
+        own = posterior(*problem.cells, np.nan_to_num(propensity), *self._beta, np.arange(problem.n_items))
+        return np.where(np.isnan(relevance), np.nan, own.log_variance)
+
+    @property
+    def _criterion(self) -> Criterion:
+        if self._shrinks:
+            return Criterion(conditional.maximise, conditional.score)
+        return Criterion(maximise, profile_score)
+
+    def _wants_beta(self, median_clicks: float, any_clicks: np.bool_) -> bool:
+        if self.relevance_prior not in ("auto", "beta", "none"):
+            raise EluteError(f"no prior '{self.relevance_prior}' on relevance; there are: auto, beta, none")
+        if self._held:
+            return self._held[1] is not None
+        few = self.relevance_prior == "beta" or (self.relevance_prior == "auto" and median_clicks < FEW_CLICKS)
+        return bool(few and any_clicks)
+
+    def _fit_beta(self, problem: Problem, found: Factors) -> Beta:
+        if self._held and self._held[1]:
+            return self._held[1]
+        o = rescale(problem, np.where(found.apart, 0.0, found.o), np.ones(problem.n_items))[0]
+        return fit_beta(problem.cells, o, np.flatnonzero(~found.lost))
+
+    def _first(self, problem: Problem, cells: Cells) -> Floats:
+        """Propensities to start Newton from."""
+        o = self._started(problem, np.ones(problem.n_factors))
+        return alternate(*cells, o, _POISSON_STEPS) if self.start is None else o
+
+    def _without_prior(self, problem: Problem) -> Factors:
+        of_factor, of_item = boundary.parts(problem.cells, problem.n_factors)
+        cells = boundary.restrict(problem.cells, of_factor, of_item)
+        useful = boundary.informative(cells, of_factor, of_item)
+        first = self._first(problem, useful)
+        found = self._criterion.maximise(useful, first, self.tolerance, self.max_iter, self.progress, None)
+        o = np.where(of_factor == boundary.NOWHERE, 0.0, np.exp(found.log_o))
+        reasons = [found.reason] if found.reason else []
+        clicks = by_factor(problem.cells.factor, problem.cells.clicks, problem.n_factors)
+        apart = ~np.isin(of_factor, [boundary.NOWHERE, *boundary.main_parts(clicks, problem.component, of_factor)])
+        if apart.any():
+            reasons.append(boundary.sentence(apart, problem.names))
+        lost = np.isin(of_item, of_factor[apart])
+        return Factors(o, cells, apart, lost, found.iterations, "; ".join(reasons))

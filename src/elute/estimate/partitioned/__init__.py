@@ -1,0 +1,1 @@
+"""Fits of cells that no machine holds at once: computed partition by partition and merged."""

@@ -1,0 +1,237 @@
+"""What a fit asks of one share once the propensities are known: relevance of its items, and how sure both are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute.cells.counts import Cells, sums_by_item
+from elute.cells.partitions import Columns, Share
+from elute.estimate.partitioned.work import Flags, posed
+from elute.estimate.priors.beta import SAMPLE, Beta, posterior
+from elute.estimate.solve import boundary, conditional
+from elute.estimate.solve.interior import BARRIER
+from elute.estimate.solve.laplacian import diagonal, grounded, multiply
+from elute.estimate.solve.likelihood import log_likelihood
+from elute.estimate.solve.problem import Codes, Floats
+from elute.estimate.solve.profile import fit_items
+from elute.estimate.solve.standard_errors import (
+    information,
+    informed_factor,
+    item_means,
+    item_variances,
+    link_informed,
+    masses,
+    project,
+)  # fmt: skip
+from elute.kernels.forest import edges, merged
+from elute.kernels.unionfind import roots, singletons
+
+DESCRIPTION = pa.schema(
+    {
+        "component": pa.int32(),
+        "relevance": pa.float64(),
+        "log_se": pa.float64(),
+        "impressions": pa.int64(),
+        "clicks": pa.int64(),
+    }
+)
+"""What is said of an item."""
+
+
+class Items(NamedTuple):
+    """A share's items: cells, those within parts, relevance at the scale of `Fitted.o`, and items without a finite
+    one."""
+
+    cells: Cells
+    within: Cells
+    r: Floats
+    lost: Flags
+    log_variance: Floats | None
+    """Of an item's log relevance given the propensities, where there is a prior."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The propensities that were found, and all else that an item's relevance depends on. `apart`: factors without a
+    finite ratio to their component; `largest`: by component; `beta`: the prior on relevance, if any."""
+
+    codes: Codes
+    of_factor: Codes
+    component: Codes
+    o: Floats
+    apart: Flags
+    largest: Floats
+    beta: Beta | None
+
+    @property
+    def propensity(self) -> Floats:
+        """As reported: the largest of a component is 1, NaN for factors apart."""
+        return np.where(self.apart, np.nan, self.o / self.largest[self.component])
+
+    def items(self, share: Share) -> Items:
+        cells = posed(share, self.codes)
+        first = boundary.joined(cells, len(self.o)).first
+        of_item = boundary.part_of_item(first, self.of_factor)
+        within = boundary.restrict(cells, self.of_factor, of_item)
+        lost = (first >= 0) & self.apart[first]
+        if self.beta is None:
+            return Items(cells, within, fit_items(*within, self.o, BARRIER), lost, None)
+        own = posterior(*cells, np.nan_to_num(self.propensity), *self.beta, np.arange(len(first)))
+        r = own.mean / self._largest(cells)
+        if lost.any():
+            r = np.where(lost, fit_items(*within, self.o, BARRIER), r)
+        return Items(cells, within, r, lost, np.where(lost, np.nan, own.log_variance))
+
+    def relevance(self, found: Items) -> Floats:
+        """As reported."""
+        return np.where(found.lost, np.nan, found.r * self._largest(found.cells))
+
+    def own_information(self, found: Items) -> Floats:
+        """Of every cell, about its item: as in `PBM`'s standard errors."""
+        return np.asarray(information(*found.cells[:3], self.relevance(found), self.propensity))
+
+    def information(self, share: Share) -> tuple[Cells, Floats]:
+        """The cells, and what each says about propensities: as in `PBM`'s standard errors."""
+        if self.beta is None:
+            found = self.items(share)
+            return found.cells, self.own_information(found)
+        cells, o = posed(share, self.codes), np.nan_to_num(self.propensity)
+        first = boundary.joined(cells, len(o)).first
+        r = np.where((first >= 0) & self.apart[first], 0.0, conditional.items(*cells, o))
+        return cells, r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor]
+
+    def item_component(self, cells: Cells) -> Codes:
+        return self.component[cells.factor[cells.offsets[:-1]]]
+
+    def _largest(self, cells: Cells) -> Floats:
+        return np.asarray(self.largest[self.item_component(cells)])
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Share to the cells of some of its items: evenly spaced, `SAMPLE` of all `n_items`."""
+
+    fitted: Fitted
+    n_items: int
+
+    def __call__(self, share: Share) -> Cells:
+        cells = posed(share, self.fitted.codes)
+        first = boundary.joined(cells, len(self.fitted.o)).first
+        usable = np.flatnonzero((first < 0) | ~self.fitted.apart[first])
+        wanted = min(len(usable), math.ceil(SAMPLE * len(first) / max(self.n_items, SAMPLE)))
+        return chosen(cells, usable[np.unique(np.linspace(0, len(usable) - 1, wanted).astype(np.int64))])
+
+
+def chosen(cells: Cells, items: NDArray[np.int64]) -> Cells:
+    """The cells of some items."""
+    sizes = np.diff(cells.offsets)[items]
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    at = np.arange(offsets[-1]) + np.repeat(cells.offsets[items] - offsets[:-1], sizes)
+    return Cells(offsets, cells.factor[at], cells.impressions[at], cells.clicks[at])
+
+
+def together(one: Cells, other: Cells) -> Cells:
+    """The cells of both."""
+    offsets = np.concatenate((one.offsets, one.offsets[-1] + other.offsets[1:]))
+    both: list[NDArray[Any]] = [np.concatenate(pair) for pair in zip(one[1:], other[1:], strict=True)]
+    return Cells(offsets, *both)
+
+
+class Known(NamedTuple):
+    """How much is known: the log-likelihood; the forest of factors that share information; the diagonal of the
+    information about propensities and, where a matrix is kept, all of it."""
+
+    log_likelihood: float
+    root: Codes
+    diagonal: Floats
+    matrix: Floats
+
+    def and_(self, other: Known) -> Known:
+        sums = (a + b for a, b in zip(self[2:], other[2:], strict=True))
+        return Known(self[0] + other[0], merged(self.root, edges(other.root)), *sums)
+
+
+@dataclass(frozen=True)
+class Knowing:
+    """Share to `Known`."""
+
+    fitted: Fitted
+    whole: bool
+
+    def __call__(self, share: Share) -> Known:
+        found, (cells, w) = self.fitted.items(share), self.fitted.information(share)
+        n, (offsets, factor) = len(self.fitted.o), cells[:2]
+        parent = singletons(n)
+        link_informed(offsets, factor, w, parent)
+        value = log_likelihood(*found.within, found.r, self.fitted.o)
+        everyone = np.arange(n, dtype=np.int32)
+        matrix = grounded(offsets, factor, w, everyone, n) if self.whole else np.empty((0, 0))
+        return Known(value, roots(parent), diagonal(offsets, factor, w, n), matrix)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Share to its part of `draws` random vectors whose covariance is the information L, by column."""
+
+    fitted: Fitted
+    draws: int
+    seed: int
+
+    def __call__(self, share: Share) -> Floats:
+        cells, w = self.fitted.information(share)
+        rng, n = np.random.default_rng([self.seed, share.number]), len(self.fitted.o)
+        columns = [project(*cells[:2], w, rng.standard_normal(len(w)), n) for _ in range(self.draws)]
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class Informing:
+    """Share to its part of L·v for every column of `v`, with L the information."""
+
+    fitted: Fitted
+    v: Floats
+
+    def __call__(self, share: Share) -> Floats:
+        cells, w = self.fitted.information(share)
+        return np.stack([multiply(*cells[:2], w, np.ascontiguousarray(v)) for v in self.v.T], axis=1)
+
+
+@dataclass(frozen=True)
+class Describing:
+    """Share to the columns of `DESCRIPTION`. `tied`: factors whose ratio to their component's reference is known;
+    `covariance` of log o over the factors that have a `row`, or draws with that covariance, one a column."""
+
+    fitted: Fitted
+    tied: Flags
+    row: Codes
+    covariance: Floats
+    drawn: bool
+
+    def __call__(self, share: Share) -> Columns:
+        found = self.fitted.items(share)
+        cells, relevance = found.cells, self.fitted.relevance(found)
+        own = self.fitted.own_information(found)
+        where = informed_factor(*cells[:2], own)
+        known = (where >= 0) & self.tied[where]
+        mass = np.where(known, masses(cells.offsets, own), np.nan)
+        if self.drawn:
+            means = (item_means(*cells[:2], own, np.ascontiguousarray(u)) for u in self.covariance.T)
+            through = np.asarray(sum(mean**2 for mean in means)) / self.covariance.shape[1]
+        else:
+            through = item_variances(*cells[:2], own, self.row, self.covariance)
+        through = np.where(known, through, np.nan)
+        alone = found.log_variance
+        variance = 1.0 / mass + through if alone is None else alone + np.minimum(mass * alone, 1.0) ** 2 * through
+        return {
+            "component": self.fitted.item_component(cells),
+            "relevance": relevance,
+            "log_se": np.sqrt(variance),
+            "impressions": sums_by_item(cells.offsets, cells.impressions),
+            "clicks": sums_by_item(cells.offsets, cells.clicks),
+        }

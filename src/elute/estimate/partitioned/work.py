@@ -1,0 +1,193 @@
+"""What a fit asks of one share of the cells. Everything here is picklable and needs no more than its own fields and
+the share, so that it may run wherever the share lies; results are as long as the factors (or their square)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.cells.counts import Amounts, Cells
+from elute.cells.partitions import Share
+from elute.estimate.solve import boundary, conditional
+from elute.estimate.solve.laplacian import grounded, multiply
+from elute.estimate.solve.problem import Codes, Floats, by_factor, by_item
+from elute.estimate.solve.profile import BELOW_ONE, barrier_of, fit_items
+from elute.kernels.forest import edges, merged
+from elute.kernels.jit import jit
+from elute.kernels.merge import merge_cells
+from elute.kernels.unionfind import link_cells, roots, singletons
+
+CLICKS = 16
+"""The histogram of clicks an item counts them up to here, the last entry and more."""
+
+Flags = NDArray[np.bool_]
+
+
+def posed(share: Share, codes: Codes) -> Cells:
+    """The share's cells under the merged factors `codes`."""
+    if len(codes) == int(codes.max(initial=-1)) + 1:
+        return share.cells
+    return Cells(*merge_cells(*share.cells, codes))
+
+
+class Outline(NamedTuple):
+    """What is to be known before a fit. Forests by factor: all cells', and that of cells with clicks; `clicked` and
+    `shown` by factor; items by their number of clicks; cells clicked every time."""
+
+    root: Codes
+    clicked_root: Codes
+    clicked: Floats
+    shown: Floats
+    items_by_clicks: NDArray[np.int64]
+    bounds: int
+
+    def and_(self, other: Outline) -> Outline:
+        return Outline(
+            merged(self.root, edges(other.root)),
+            merged(self.clicked_root, edges(other.clicked_root)),
+            self.clicked + other.clicked,
+            self.shown + other.shown,
+            self.items_by_clicks + other.items_by_clicks,
+            self.bounds + other.bounds,
+        )
+
+
+@dataclass(frozen=True)
+class Outlining:
+    """Share to `Outline`."""
+
+    codes: Codes
+    n_factors: int
+
+    def __call__(self, share: Share) -> Outline:
+        cells, n = posed(share, self.codes), self.n_factors
+        parent = singletons(n)
+        link_cells(parent, cells.offsets, cells.factor, np.arange(n, dtype=np.int32))
+        clicks = np.minimum(by_item(cells.offsets, cells.clicks), CLICKS - 1).astype(np.int64)
+        return Outline(
+            root=roots(parent),
+            clicked_root=boundary.joined(cells, n).group,
+            clicked=by_factor(cells.factor, cells.clicks, n),
+            shown=by_factor(cells.factor, cells.impressions, n),
+            items_by_clicks=np.bincount(clicks, minlength=CLICKS),
+            bounds=int(np.count_nonzero(cells.impressions == cells.clicks)),
+        )
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Share to the links between groups that `boundary.strong` needs, each once, as a · factors + b."""
+
+    codes: Codes
+    group: Codes
+    clicked: Flags
+
+    def __call__(self, share: Share) -> NDArray[np.int64]:
+        cells, n = posed(share, self.codes), len(self.group)
+        found = boundary.Joined(self.group, boundary.joined(cells, n).first, self.clicked)
+        links = boundary.crossings(cells, found).astype(np.int64)
+        return np.unique(links[:, 0] * n + links[:, 1])
+
+
+def union(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Links of either."""
+    return np.union1d(one, other)
+
+
+class Terms(NamedTuple):
+    """A log-likelihood in log o, items eliminated: its value, gradient, and minus its second derivative: the diagonal
+    and, up to as many factors as a matrix is kept for, all of it."""
+
+    value: float
+    gradient: Floats
+    diagonal: Floats
+    matrix: Floats
+
+    def and_(self, other: Terms) -> Terms:
+        sums = (a + b for a, b in zip(self[1:], other[1:], strict=True))
+        return Terms(self.value + other.value, *sums)
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Share to `Terms`. `barrier`: as in `profile.fit_items`; None: the conditional likelihood."""
+
+    codes: Codes
+    of_factor: Codes
+    log_o: Floats
+    barrier: float | None
+    whole: bool
+
+    def __call__(self, share: Share) -> Terms:
+        cells, weight, value, gradient, scale = self.linearised(share)
+        n = len(self.log_o)
+        everyone = np.arange(n, dtype=np.int32)
+        matrix = grounded(*cells[:2], weight, everyone, n) if self.whole else np.empty((0, 0))
+        return Terms(value, gradient, scale, matrix)
+
+    def linearised(self, share: Share) -> tuple[Cells, Floats, float, Floats, Floats]:
+        """The cells that say something, their weights, value, gradient and diagonal."""
+        cells = posed(share, self.codes)
+        of_item = boundary.part_of_item(boundary.joined(cells, len(self.log_o)).first, self.of_factor)
+        cells = boundary.informative(cells, self.of_factor, of_item)
+        weight, gradient, scale = np.empty(len(cells.factor)), np.zeros_like(self.log_o), np.zeros_like(self.log_o)
+        if self.barrier is None:
+            value = conditional.linearise(*cells, self.log_o, weight, gradient, scale)
+        else:
+            r = fit_items(*cells, np.exp(self.log_o), self.barrier)
+            value = _linearise(*cells, self.log_o, r, self.barrier, weight, gradient, scale)
+        return cells, weight, value, gradient, scale
+
+
+@dataclass(frozen=True)
+class Product:
+    """Share to its part of L·v, for likelihoods whose matrix is too large to keep."""
+
+    at: Likelihood
+    v: Floats
+
+    def __call__(self, share: Share) -> Floats:
+        cells, weight, *_ = self.at.linearised(share)
+        return multiply(*cells[:2], weight, self.v)
+
+
+@jit
+def _linearise(
+    offsets: NDArray[np.int64],
+    factor: Codes,
+    impressions: Amounts,
+    clicks: Amounts,
+    log_o: Floats,
+    r: Floats,
+    barrier: float,
+    weight: Floats,
+    gradient: Floats,
+    scale: Floats,
+) -> float:
+    """The likelihood at every item's best relevance `r`. A cell clicked every time has `barrier` impressions without
+    one more: that keeps it smooth, and tends to the likelihood itself as `barrier` goes to 0."""
+    value = 0.0
+    for item in range(offsets.shape[0] - 1):
+        begin, end = offsets[item], offsets[item + 1]
+        theta = math.log(r[item])
+        total = 0.0
+        rest = 0.0
+        for cell in range(begin, end):
+            t = factor[cell]
+            c = float(clicks[cell])
+            s = max(float(impressions[cell]) - c, barrier_of(c, barrier))
+            p = min(math.exp(theta + log_o[t]), BELOW_ONE)
+            value += c * (theta + log_o[t]) + s * math.log1p(-p)
+            pull = c - s * p / (1.0 - p)
+            gradient[t] += pull
+            rest += pull
+            weight[cell] = s * p / (1.0 - p) ** 2
+            total += weight[cell]
+        for cell in range(begin, end):
+            gradient[factor[cell]] -= weight[cell] / total * rest
+            scale[factor[cell]] += weight[cell] * ((total - weight[cell]) / total)
+    return value

@@ -1,0 +1,1 @@
+"""What may be assumed where clicks are few: alike factors, Beta relevance, and how strongly."""

@@ -1,0 +1,1 @@
+"""The mathematics under the models: the problem, its likelihood, solvers, standard errors, the boundary."""

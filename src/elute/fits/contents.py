@@ -1,0 +1,143 @@
+"""Where a fit's tables come from: a model fitted in this process, or a folder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from elute._util.files import write_parquet, write_parts
+from elute.errors import EluteError
+from elute.estimate.inference.bootstrap import Bootstrap
+from elute.estimate.models.base import Estimator
+from elute.estimate.models.pbm import PBM
+from elute.fits.folder import PROPENSITIES, RELEVANCE, read_table
+from elute.results.provenance import Provenance
+
+if TYPE_CHECKING:
+    from elute.clicks.base.model import ClickModel
+    from elute.io.sessions import Vocabulary
+    from elute.sessions.fit import SessionFit
+
+_OF_FACTORS = ("component", "propensity", "log_se")
+_OF_ITEMS = ("component", "relevance", "log_se", "impressions", "clicks")
+
+
+class Contents(Protocol):
+    """The tables of a fit."""
+
+    @property
+    def propensities(self) -> pa.Table | None:
+        """By factor; None for a session click model."""
+
+    def relevance(self) -> Iterator[pa.Table]:
+        """By item, in as many tables as it takes to keep to memory."""
+
+    def click_model(self) -> tuple[ClickModel[Any], Vocabulary] | None:
+        """The session click model, and how it numbers queries and documents."""
+
+    def write(self, folder: Path) -> None:
+        """All files but the summary."""
+
+
+class OfEstimator:
+    """A count model, fitted here. A bootstrap adds the ends of its intervals, `low` and `high`."""
+
+    def __init__(self, estimator: Estimator, drawn: Bootstrap | None = None) -> None:
+        self.estimator, self.drawn = estimator, drawn
+
+    @cached_property
+    def propensities(self) -> pa.Table | None:
+        table = self.estimator.propensities_
+        if self.drawn is not None:
+            for name, values in (("low", self.drawn.propensity_low), ("high", self.drawn.propensity_high)):
+                table = table.append_column(name, pa.array(values))
+        return table
+
+    def relevance(self) -> Iterator[pa.Table]:
+        return self.estimator.relevance_parts()
+
+    def click_model(self) -> None:
+        return None
+
+    def write(self, folder: Path) -> None:
+        write_parquet(folder / PROPENSITIES, self.propensities)
+        write_parts(folder / RELEVANCE, self.relevance())
+
+
+class OfSessions:
+    """A session click model, fitted here."""
+
+    propensities = None
+
+    def __init__(self, fitted: SessionFit, item: list[str]) -> None:
+        self.fitted, self._item = fitted, item
+
+    def relevance(self) -> Iterator[pa.Table]:
+        from elute.sessions.folder import relevance_table
+
+        yield relevance_table(self.fitted, self._item)
+
+    def click_model(self) -> tuple[ClickModel[Any], Vocabulary]:
+        return self.fitted.model, self.fitted.vocabulary
+
+    def write(self, folder: Path) -> None:
+        from elute.sessions.folder import write_model
+
+        write_parts(folder / RELEVANCE, self.relevance())
+        write_model(folder, self.fitted, self._item[0])
+
+
+class InFolder:
+    """A fit that was saved. Tables are read when they are asked for."""
+
+    def __init__(self, folder: Path, summary: dict[str, Any], provenance: Provenance) -> None:
+        self.folder, self._summary, self._from = folder, summary, provenance
+
+    @cached_property
+    def propensities(self) -> pa.Table | None:
+        path = self.folder / PROPENSITIES
+        if not path.exists() and self._is_of_sessions:
+            return None
+        return read_table(path, (*self._from.bias, *_OF_FACTORS))
+
+    @cached_property
+    def _relevance(self) -> pa.Table:
+        return read_table(self.folder / RELEVANCE, (*self._from.item, *_OF_ITEMS))
+
+    def relevance(self) -> Iterator[pa.Table]:
+        yield self._relevance
+
+    @property
+    def _is_of_sessions(self) -> bool:
+        return (self.folder / "model.npz").exists()
+
+    def click_model(self) -> tuple[ClickModel[Any], Vocabulary] | None:
+        if not self._is_of_sessions:
+            return None
+        from elute.sessions.folder import read_model
+
+        items = tuple(self._relevance[name].combine_chunks() for name in self._from.item)
+        return read_model(self.folder, str(self._summary["model"]), items, int(self._summary["ranks"]))
+
+    def write(self, folder: Path) -> None:
+        raise EluteError(f"this fit is saved already, in {self.folder}; copy that folder")
+
+
+def summarise(name: str, fit: Estimator) -> dict[str, Any]:
+    """The fields of `elute fit --json`; a likelihood of 0, whose log JSON cannot write, is null."""
+    priors = {"prior": fit.prior_} if isinstance(fit, PBM) else {}
+    return {
+        "model": name,
+        "iterations": fit.iterations_,
+        "converged": fit.converged_,
+        "reason": fit.reason_ or None,
+        "log_likelihood": fit.log_likelihood_ if math.isfinite(fit.log_likelihood_) else None,
+        "components": int(fit.component_.max()) + 1,
+        "seconds": fit.seconds_,
+        **priors,
+    }

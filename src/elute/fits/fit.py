@@ -1,0 +1,179 @@
+"""The one fit: what a model found in a log, in memory or in a folder, and where it comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from elute._util.text import count, plain
+from elute.cells.factors import describe as describe_factor
+from elute.cells.factors import rows
+from elute.cells.roles import Roles
+from elute.errors import EluteError
+from elute.fits.contents import Contents, InFolder, OfEstimator, OfSessions, summarise
+from elute.fits.folder import MARK, read_summary, write_summary
+from elute.log import ClickLog
+from elute.results.base import Fields, Result
+from elute.results.card import Bars, Card
+from elute.results.provenance import Provenance
+
+if TYPE_CHECKING:
+    from elute.clicks.base.model import ClickModel
+    from elute.estimate.inference.bootstrap import Bootstrap
+    from elute.estimate.models.base import Estimator
+    from elute.io.sessions import Vocabulary
+    from elute.sessions.fit import SessionFit
+
+
+class Fit(Result):
+    """Propensities of factors and relevance of items, with standard errors.
+
+    `summary`: how the fit went. `provenance`: the log and its columns. `estimator`: the model, where it was fitted in
+    this process. `folder`: where it was read from. `name`: what it is called beside others.
+    """
+
+    def __init__(
+        self,
+        summary: dict[str, Any],
+        provenance: Provenance,
+        contents: Contents,
+        *,
+        estimator: Estimator | None = None,
+        folder: Path | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.summary, self.provenance, self.estimator, self.folder = summary, provenance, estimator, folder
+        self._contents, self._name = contents, name
+
+    @classmethod
+    def of_estimator(
+        cls, model: str, estimator: Estimator, log: ClickLog, drawn: Bootstrap | None = None, name: str | None = None
+    ) -> Fit:
+        """A count model that was fitted to a log; `drawn`: the bootstrap that its errors come from."""
+        summary = summarise(model, estimator)
+        return cls(summary, log.provenance(), OfEstimator(estimator, drawn), estimator=estimator, name=name)
+
+    @classmethod
+    def of_sessions(cls, fitted: SessionFit, log: ClickLog) -> Fit:
+        """A session click model that was fitted to a log's pages."""
+        found = log.provenance()
+        return cls(fitted.summary, found, OfSessions(fitted, found.item))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Fit:
+        """A fit from the folder that `save` wrote. Tables are read when they are asked for."""
+        folder = Path(path)
+        summary, found = read_summary(folder)
+        return cls(summary, found, InFolder(folder, summary, found), folder=folder)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fit to a folder; `fit.json` comes last, so that a folder with it is complete."""
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MARK).unlink(missing_ok=True)
+        self._contents.write(folder)
+        write_summary(folder, self.summary, self.provenance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of `elute fit --json`."""
+        return dict(self.summary)
+
+    @property
+    def bootstrap(self) -> Bootstrap | None:
+        """The bootstrap that error bars come from, where one was drawn in this process."""
+        return self._contents.drawn if isinstance(self._contents, OfEstimator) else None
+
+    @property
+    def model(self) -> str:
+        """The model's name, as `elute.fit` takes it."""
+        return str(self.summary["model"])
+
+    @property
+    def name(self) -> str:
+        """What the fit is called beside others: the name it was given, else its folder's or the model's."""
+        if self._name is not None:
+            return self._name
+        return self.model if self.folder is None else self.folder.resolve().name
+
+    @property
+    def label(self) -> str:
+        """How messages name the fit."""
+        return f"the fit of {self.model}" if self.folder is None else f"'{self.folder}'"
+
+    @property
+    def converged(self) -> bool:
+        return self.summary.get("converged") is not False
+
+    @property
+    def reason(self) -> str:
+        """Why the fit is not to be trusted, in words; empty where nothing speaks against it."""
+        return "" if self.converged else str(self.summary.get("reason") or "did not converge")
+
+    @property
+    def propensities(self) -> pa.Table | None:
+        """The bias columns, `component, propensity, log_se`; None for a session click model."""
+        return self._contents.propensities
+
+    @cached_property
+    def relevance(self) -> pa.Table:
+        """The item columns, `component, relevance, log_se, impressions, clicks`."""
+        return pa.concat_tables(self._contents.relevance())
+
+    def relevance_parts(self) -> Iterator[pa.Table]:
+        """`relevance`, in as many tables as it takes to keep to memory."""
+        return self._contents.relevance()
+
+    def click_model(self) -> tuple[ClickModel[Any], Vocabulary] | None:
+        """A session click model and how it numbers queries and documents; None for a count model."""
+        return self._contents.click_model()
+
+    def require_columns(self, roles: Roles) -> None:
+        """Refuse a log that is read with other columns than the fit was made with."""
+        for option, mine, ours in (
+            ("item", self.provenance.item, roles.item),
+            ("bias", self.provenance.bias, roles.bias),
+        ):
+            if sorted(mine) != sorted(ours):
+                theirs = ",".join(mine)
+                raise EluteError(
+                    f"{self.label} was fitted with `{option}='{theirs}'`, the log is read with {','.join(ours)}; "
+                    f"add `{option}='{theirs}'`",
+                    code="other_columns",
+                )
+
+    @classmethod
+    def describe(cls, fields: Fields) -> Card:
+        n, model = int(fields["iterations"]), fields["model"]
+        parts = int(fields.get("components", 1))
+        ended = "converged" if fields["converged"] else "did NOT converge"
+        sentence = f"{model} {ended} after {count(n)} iteration{'' if n == 1 else 's'}"
+        if fields.get("reason"):
+            sentence += f": {plain(fields['reason'], 400)}"
+        if parts > 1:
+            sentence += f"; {count(parts)} components, each at its own scale: do not compare across them"
+        good = fields["converged"] and parts == 1
+        figures = []
+        if fields.get("log_likelihood") is not None:
+            figures.append((f"{fields['log_likelihood']:,.1f}", "log-likelihood"))
+        figures += [(count(int(fields[name])), name) for name in ("sessions", "ranks") if fields.get(name) is not None]
+        figures.append((f"{fields['seconds']:.2f} s", "to fit"))
+        return Card("good" if good else "bad", "Fitted" if good else "Mind the fit", f"{sentence}.", figures)
+
+    def card(self) -> Card:
+        """The summary, with the propensities drawn where there are any."""
+        card, table = self.describe(self.summary), self.propensities
+        if table is None:
+            return card
+        value, error = (table[name].to_numpy().astype(np.float64) for name in ("propensity", "log_se"))
+        names = [describe_factor(row) for row in rows(table.select(self.provenance.bias), range(table.num_rows))]
+        error[error == 0] = math.nan  # the reference has none
+        low, high = (value * np.exp(2 * sign * error) for sign in (-1, 1))
+        chart = Bars("Propensity, ± 2 standard errors", names, value.tolist(), low.tolist(), high.tolist())
+        figures = [(count(table.num_rows), "factors"), *card.figures]
+        return Card(card.tone, card.word, card.sentence, figures, chart)

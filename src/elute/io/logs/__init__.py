@@ -1,0 +1,1 @@
+"""Click logs in other formats: UBI, Yandex, TianGong-ST, Baidu-ULTR, session Parquet."""

@@ -1,0 +1,1 @@
+"""Text files of any size as arrays, chunk by chunk."""

@@ -1,0 +1,133 @@
+"""Click data for a ranker of trees: features, groups, and either weights from a fit or positions.
+
+The folder holds two sets of rows, `weighted` for the propensities of the fit and `positions` for the library's own way
+of debiasing, and `bundle.json`, which is written last: a folder with it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute._util.files import write_text
+from elute.cells.factors import is_position, rows
+from elute.errors import EluteError
+from elute.fits.fit import Fit
+from elute.io.features import Features
+from elute.judging import groups, lightgbm, xgboost
+from elute.log import ClickLog
+from elute.training.pages import Asked, read_pages
+from elute.training.task import SESSION
+from elute.training.weights import given
+
+SUMMARY = "bundle.json"
+
+FILES = {"lightgbm": lightgbm.FILES, "xgboost": xgboost.FILES}
+
+
+class Places(NamedTuple):
+    """Where a factor's results stand, by factor."""
+
+    column: str
+    """The bias column that orders a page."""
+    position: NDArray[np.int64]
+
+
+def write(form: str, folder: Path, fit: Fit, log: ClickLog, source: object, features: Features) -> dict[str, Any]:
+    """Write the folder; returns what the summary says of it. `source` is what the log was read from."""
+    weight = _weights(fit, log)
+    places = _places(log)
+    if form == "xgboost":
+        xgboost.refuse_names(features)
+    found = groups.usable(read_pages(source, _asked(log, places.column), features, log.survey.factors))
+    pages = found.pages
+    if not len(pages.documents):
+        raise EluteError(f"{log.engine.label} has no page with a click and a second document: nothing to compare")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (SUMMARY, *(name for names in FILES.values() for name in names)):
+        (folder / name).unlink(missing_ok=True)
+    left = {"pages_without_click": found.without_click, "pages_of_one_document": found.of_one}
+    codes = None
+    if form == "lightgbm":
+        position, codes = _codes(log, places)
+        weighted = lightgbm.write_weighted(folder, groups.by_click(pages, weight), features)
+        own = lightgbm.write_positions(folder, groups.by_page(pages), features, position)
+    else:
+        whole = groups.without_gaps(pages, places.position)
+        left["pages_with_gaps"] = int((~whole).sum())
+        weighted = xgboost.write_weighted(folder, groups.by_click(pages, weight), features)
+        own = (0, 0)
+        if whole.any():
+            own = xgboost.write_positions(folder, groups.by_page(groups.take(pages, whole)), features)
+    largest = float(weight[pages.factor[pages.clicks > 0]].max())
+    fields = {
+        "files": [name for name in FILES[form] if (folder / name).exists()] + [SUMMARY],
+        "pages": len(pages.documents),
+        "clicks": weighted[0],
+        "weighted": {"groups": weighted[0], "rows": weighted[1], "largest_weight": largest},
+        "positions": {"groups": own[0], "rows": own[1]},
+        "left_out": {reason: n for reason, n in left.items() if n},
+        "features": list(features.names),
+        "position_codes": codes,
+    }
+    write_text(folder / SUMMARY, json.dumps({"format": form, "model": fit.model, **fields}, indent=1) + "\n")
+    return fields
+
+
+def _weights(fit: Fit, log: ClickLog) -> NDArray[np.float64]:
+    """1/propensity by factor of the log, the largest propensity being 1."""
+    if log.roles.click is None or log.roles.impressions is not None:
+        why = "has no clicks" if log.roles.click is None else "has counts in its rows"
+        raise EluteError(f"{log.engine.label} {why}; rankers learn from impressions, clicked or not")
+    if fit.propensities is None:
+        raise EluteError(f"{fit.label} (model {fit.model}) has no propensities to weigh clicks by; fit with pbm")
+    if "offset" in fit.propensities.column_names:
+        raise EluteError(
+            f"{fit.label} (model {fit.model}) has clicks without relevance in its offsets, which no weight takes "
+            "back; fit with pbm"
+        )
+    parts = len(fit.propensities["component"].unique())
+    if parts > 1:
+        raise EluteError(
+            f"{fit.label} has {parts:,} components, each at its own scale: weights cannot be compared across them; "
+            "mend the log with 'elute repair' and fit again with --plan"
+        )
+    return given(log, fit.propensities).weight
+
+
+def _asked(log: ClickLog, position: str) -> Asked:
+    session = log.roles.session or SESSION
+    if session not in log.engine.columns:
+        raise EluteError(
+            f"{log.engine.label} has no column '{session}'; name the column of a result page's id with --session"
+        )
+    return Asked(replace(log.roles, session=session), position, None, False)
+
+
+def _places(log: ClickLog) -> Places:
+    factors, bias = log.survey.factors, log.roles.bias
+    found = [column for column in bias if is_position(factors, column)] if len(bias) > 1 else list(bias)
+    if len(found) != 1:
+        raise EluteError(
+            f"which of {', '.join(bias)} orders a page is not clear; call that one position, and fit again"
+        )
+    try:
+        position = factors[found[0]].cast(pa.float64()).to_numpy()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise EluteError(f"{log.engine.label}: '{found[0]}' holds places that are no numbers; write numbers") from None
+    return Places(found[0], position.astype(np.int64))
+
+
+def _codes(log: ClickLog, places: Places) -> tuple[NDArray[np.int64], list[dict[str, Any]] | None]:
+    """What LightGBM is told for each factor: its position or, where there are more bias columns, its number; and what
+    the numbers stand for."""
+    if len(log.roles.bias) == 1:
+        return places.position, None
+    n = log.survey.factors.num_rows
+    return np.arange(n), rows(log.survey.factors, range(n))

@@ -1,0 +1,141 @@
+"""`elute judge`: a fit in the format of whoever uses it, and a summary of what was written and what was not."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
+from elute.errors import EluteError
+from elute.fits.fit import Fit
+from elute.io.features import read_features
+from elute.judging import opensearch, quepid, ranklib, trec
+from elute.judging.grades import rule
+from elute.judging.judgments import Judgments, judge
+
+BUNDLES = ("lightgbm", "xgboost")
+FORMATS = ("quepid", "opensearch", "ranklib", "trec", *BUNDLES)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user says beside the fit, the format and the place to write to."""
+
+    query: str = DEFAULT_QUERY
+    doc: str = DEFAULT_DOC
+    click: str = DEFAULT_CLICK
+    session: str | None = None
+    log: object = None
+    features: tuple[str, ...] = ()
+    grades: str | None = None
+    levels: int | None = None
+    min_precision: float | None = None
+
+
+def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple[dict[str, Any], Judgments | None]:
+    """Write `out`, where one is named; gives the fields of `elute judge --json`, and the judgments where the format has
+    any."""
+    if form not in FORMATS:
+        raise EluteError(f"no format '{form}'; there are: {', '.join(FORMATS)}")
+    target = None if out is None else Path(out)
+    written, made = _bundle(fit, form, target, wanted) if form in BUNDLES else _judgments(fit, form, target, wanted)
+    fields = {
+        "format": form,
+        "out": None if out is None else str(out),
+        "fit": None if fit.folder is None else str(fit.folder),
+        "model": fit.model,
+        **written,
+    }
+    if not fit.converged:
+        fields["warnings"].append(f"the fit did not converge ({fit.reason}); its figures may be far off")
+    return fields, made
+
+
+def _judgments(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[dict[str, Any], Judgments]:
+    if out is not None and out.is_dir():
+        raise EluteError(f"'{out}' is a folder; {form} is one file: name a file with `out=`")
+    if wanted.features and form != "ranklib":
+        raise EluteError(f"format '{form}' has no use for `features=`; ranklib, lightgbm and xgboost have")
+    chosen = rule(wanted.grades, wanted.levels)
+    made = judge(fit, wanted.query, wanted.doc, chosen, wanted.min_precision, wanted.log)
+    warnings = [] if out is None else write_judgments(form, out, made, wanted)
+    fields = {
+        "files": [] if out is None else [out.name],
+        "queries": made.queries,
+        "judgments": len(made.doc),
+        "grades": dict(enumerate(np.bincount(made.grade, minlength=made.levels).tolist())),
+        "rule": chosen.says,
+        "min_precision": wanted.min_precision,
+        "left_out": {reason: n._asdict() for reason, n in made.left_out.items()},
+        "warnings": warnings,
+        "next": "name a file to write to" if out is None else _next(form, out, trained=bool(wanted.features)),
+    }
+    return fields, made
+
+
+def write_judgments(form: str, out: Path, made: Judgments, wanted: Wanted) -> list[str]:
+    """Write judgments in a format; gives what its reader should know."""
+    if form == "ranklib":
+        features = read_features(wanted.features, (wanted.query, wanted.doc)) if wanted.features else None
+        return ranklib.write(out, made, features)
+    return {"quepid": quepid.write, "opensearch": opensearch.write, "trec": trec.write}[form](out, made)
+
+
+def _bundle(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[dict[str, Any], None]:
+    from elute.judging import bundle  # slow to import, and most formats need no log
+    from elute.log import read_log
+
+    if out is None or (out.exists() and not out.is_dir()):
+        raise EluteError(
+            f"'{out}' is a file; {form} takes a folder: name one with `out=`"
+            if out
+            else f"format '{form}' needs `out=`, a folder"
+        )
+    for option, value in (
+        ("grades", wanted.grades),
+        ("levels", wanted.levels),
+        ("min_precision", wanted.min_precision),
+    ):
+        if value is not None:
+            raise EluteError(f"format '{form}' has no `{option}=`: its labels are clicks, weighted by propensities")
+    source = wanted.log
+    if source is None or not wanted.features:
+        lacks = (
+            "`log=`, the clicks to learn from" if source is None else "`features=`, a table of the documents' features"
+        )
+        raise EluteError(f"format '{form}' needs {lacks}")
+    features = read_features(wanted.features, (wanted.query, wanted.doc))
+    with read_log(
+        source,
+        query=wanted.query,
+        doc=wanted.doc,
+        item=fit.provenance.item,
+        bias=fit.provenance.bias,
+        click=wanted.click,
+        session=wanted.session,
+    ) as log:
+        fields = bundle.write(form, out, fit, log, source, features)
+    return {
+        **fields,
+        "rule": "weighted: a group a click, weighing 1/propensity of where it was made; positions: a group a page",
+        "warnings": [],
+        "next": f"train on weighted rows or on positions, never on both; docs/judge.md has the lines for {form}",
+    }, None
+
+
+def _next(form: str, out: Path, trained: bool) -> str:
+    """What to do with the file."""
+    file = shlex.quote(str(out))
+    if form == "ranklib":
+        train = f"java -jar RankLib.jar -train {file} -ranker 6 -metric2t NDCG@10"
+        return train if trained else "add the documents' features to make it something to train on"
+    return {
+        "quepid": f"in a Quepid case, Import, ratings as CSV: {file}",
+        "opensearch": "curl -X PUT https://HOST:9200/_plugins/_search_relevance/judgments "
+        f"-H 'Content-Type: application/json' --data-binary @{file}",
+        "trec": f"ir_measures {file} RUN nDCG@10",
+    }[form]

@@ -1,0 +1,184 @@
+"""From a fit to judgments: which items get a grade, and why the others get none.
+
+In this order, so that each item is counted under the first reason that applies:
+
+- `not_in_fit`, `several_items`: the log shows a query and document that the fit has no item for, or more than one;
+- `not_rankable`: the query's items lie in more than one component, whose relevances cannot be compared;
+- `no_estimate`: the clicks leave the item's relevance open;
+- `imprecise`: its standard error is above 1/`min_precision`;
+- `all_alike`: with quantiles, a query whose items all have the same relevance, or that has one item only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from elute._util.matching import ids, match
+from elute.engines.duckdb.source import Source
+from elute.engines.sql import quoting
+from elute.errors import EluteError
+from elute.fits.fit import Fit
+from elute.judging.grades import Quantiles, Rule, Thresholds
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class LeftOut(NamedTuple):
+    """Judgments that were not made, and queries that lost their last by it."""
+
+    queries: int
+    judgments: int
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments:
+    """Equally long, in the order of queries and then of documents."""
+
+    query: list[str]
+    doc: list[str]
+    grade: Ints
+    levels: int
+    left_out: dict[str, LeftOut]
+
+    @property
+    def queries(self) -> int:
+        return len(set(self.query))
+
+
+def judge(
+    fit: Fit, query: str, doc: str, rule: Rule, min_precision: float | None = None, log: object | None = None
+) -> Judgments:
+    """Grades of the fit's items. `log` is read where these are named by other columns than `query` and `doc`."""
+    pairs, row = _pairs(fit, query, doc, log)
+    left: dict[str, LeftOut] = {}
+    code = pairs[query].cast(pa.string()).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    kept = np.ones(len(row), np.bool_)
+
+    def drop(reason: str, bad: NDArray[np.bool_]) -> None:
+        nonlocal kept
+        after = kept & ~bad
+        lost = len(np.unique(code[kept])) - len(np.unique(code[after]))
+        left[reason], kept = LeftOut(lost, int((kept & bad).sum())), after
+
+    drop("not_in_fit", row < 0)
+    drop("several_items", _repeated(pairs, query, doc))
+    component, relevance = (fit.relevance[name].to_numpy()[row] for name in ("component", "relevance"))
+    drop("not_rankable", _scattered(code, component.astype(np.int64), kept))
+    drop("no_estimate", ~np.isfinite(relevance))
+    if min_precision is not None:
+        drop("imprecise", ~(_standard_error(fit)[row] <= 1 / min_precision))
+    if isinstance(rule, Quantiles):
+        drop("all_alike", _alike(code, relevance, kept))
+    elif isinstance(rule, Thresholds) and len(np.unique(component[kept])) > 1:
+        raise EluteError(
+            f"{fit.label} has {len(np.unique(component[kept]))} components, each at its own scale, and thresholds "
+            "would compare across them; use --grades quantiles, or mend the log with 'elute repair' and fit again"
+        )
+    if not kept.any():
+        why = ", ".join(f"{reason} {n.judgments:,}" for reason, n in left.items() if n.judgments)
+        raise EluteError(f"{fit.label} gives no judgment: of {len(row):,} items all are left out ({why})")
+    chosen = pairs.filter(pa.array(kept))
+    order = pc.sort_indices(chosen, sort_keys=[(query, "ascending"), (doc, "ascending")])
+    grade = rule.grades(relevance[kept], np.unique(code[kept], return_inverse=True)[1])[order.to_numpy()]
+    queries, docs = (column.to_pylist() for column in ids(chosen.take(order), (query, doc)))
+    return Judgments(queries, docs, grade, rule.levels, {reason: n for reason, n in left.items() if n.judgments})
+
+
+def _pairs(fit: Fit, query: str, doc: str, log: object | None) -> tuple[pa.Table, Ints]:
+    """Queries and documents, and the fit's row for each; -1 where it has none."""
+    if query == doc:
+        raise EluteError(f"--query and --doc are both '{query}'; name two columns")
+    if {query, doc} == set(fit.provenance.item):
+        return _decoded(fit.relevance.select([query, doc])), np.arange(fit.relevance.num_rows)
+    item = fit.provenance.item
+    named = ", ".join(item)
+    if log is None:
+        same = f"; if these are them, say `query='{item[0]}'` and `doc='{item[1]}'`" if len(item) == 2 else ""
+        raise EluteError(
+            f"{fit.label} has items named by {named}, not by {query} and {doc}{same}; or add `log=`, in which each "
+            "item's queries and documents are found"
+        )
+    source = Source(log)
+    try:
+        columns = tuple(dict.fromkeys((query, doc, *item)))
+        for column in columns:
+            if column not in source.types:
+                raise EluteError(f"{source.label} has no column '{column}'; items are found by {named}, {query}, {doc}")
+        source.prepare(columns)
+        whole = quoting.conjunction(f"{quoting.name(column)} IS NOT NULL" for column in columns)
+        with source.reading():
+            found = source.connection.sql(f"SELECT DISTINCT {quoting.names(columns)} FROM {source.relation} {whole}")
+            table = _decoded(found.to_arrow_table())
+    finally:
+        source.close()
+    if not table.num_rows:
+        raise EluteError(f"{source.label} has no row with all of {', '.join(columns)}")
+    return table.select([query, doc]), match(ids(table, item), ids(fit.relevance, item))
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    """Without dictionaries, which cannot be sorted."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(at, field.name, table[at].cast(field.type.value_type))
+    return table
+
+
+def _repeated(pairs: pa.Table, query: str, doc: str) -> NDArray[np.bool_]:
+    """Pairs that stand for more than one item."""
+    columns = ids(pairs, (query, doc))
+    first = match(columns, columns)
+    return np.bincount(first)[first] > 1
+
+
+def _scattered(code: Ints, component: Ints, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Items of queries with several components."""
+    return _differs(code, component.astype(np.float64), kept)
+
+
+def _alike(code: Ints, relevance: Floats, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Items of queries in which all have the same relevance."""
+    return ~_differs(code, relevance, kept)
+
+
+def _differs(code: Ints, value: Floats, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """By item, whether the kept items of its query have different values."""
+    n = int(code.max(initial=-1)) + 1
+
+    def by_query(best: Callable[[Floats, Ints, Floats], None], start: float) -> Floats:
+        out = np.full(n, start)
+        best(out, code[kept], value[kept])
+        return out
+
+    differ: NDArray[np.bool_] = by_query(np.minimum.at, np.inf) < by_query(np.maximum.at, -np.inf)
+    return differ[code]
+
+
+def _standard_error(fit: Fit) -> Floats:
+    """Of each relevance at its component's scale: relevance · log_se.
+
+    Where a relevance is 0, for want of clicks, this is unknown. One click would have made it at most 1/(n · o), with n
+    impressions all at the least propensity o of its component: that is taken as its error.
+    """
+    relevance, log_se, n = (
+        np.asarray(fit.relevance[name].cast(pa.float64()).to_numpy()) for name in ("relevance", "log_se", "impressions")
+    )
+    if not np.isfinite(log_se).any():
+        raise EluteError(f"{fit.label} (model {fit.model}) has no error bars for --min-precision; fit with pbm")
+    error = np.where(relevance > 0, relevance * log_se, np.nan)
+    if fit.propensities is not None:
+        component, propensity = (fit.propensities[name].to_numpy() for name in ("component", "propensity"))
+        least = np.full(int(max(component.max(), fit.relevance["component"].to_numpy().max())) + 1, np.inf)
+        seen = propensity > 0
+        np.minimum.at(least, component[seen], propensity[seen])
+        bound = 1 / (n * least[fit.relevance["component"].to_numpy()])
+        error = np.where((relevance == 0) & (bound > 0), bound, error)
+    return error

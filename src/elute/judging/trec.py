@@ -1,0 +1,25 @@
+"""TREC's qrels: `query 0 document grade`, separated by blanks, so that no id may hold one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from elute._util.files import whole
+from elute.errors import EluteError
+from elute.judging.judgments import Judgments
+
+
+def write(path: str | Path, judgments: Judgments) -> list[str]:
+    """Write the file, unless an id cannot be written."""
+    for kind, names in (("query", judgments.query), ("document", judgments.doc)):
+        bad = sorted({name for name in names if name.split() != [name]})
+        if bad:
+            raise EluteError(
+                f"qrels are separated by blanks, and {len(bad):,} {kind} ids are empty or hold one, for instance "
+                f"{bad[0]!r}; name a column of ids without blanks (--{'query' if kind == 'query' else 'doc'} COL "
+                "--log LOG), or use another format"
+            )
+    with whole(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        rows = zip(judgments.query, judgments.doc, judgments.grade.tolist(), strict=True)
+        file.writelines(f"{query} 0 {doc} {grade}\n" for query, doc, grade in rows)
+    return []

@@ -1,0 +1,1 @@
+"""Ranking data and what is done to it with numpy alone: queries, documents, features, grades, scores."""

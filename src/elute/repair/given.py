@@ -1,0 +1,84 @@
+"""Relevance and propensities that are known from elsewhere: a column of the log, or a file such as a fit's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute.cells.factors import listed
+from elute.checking.check import Check
+from elute.engines.duckdb.source import Source
+from elute.errors import EluteError
+from elute.fits.fit import Fit
+from elute.fits.folder import is_fit
+
+Floats = NDArray[np.float64]
+Given: TypeAlias = "Fit | pa.Table | NDArray[np.float64] | Sequence[float] | str | Path"
+"""A fit or its folder, a table, an array, a column of the log, or a file."""
+
+RELEVANCE = "relevance"
+PROPENSITY = "propensity"
+
+
+def relevance(check: Check, given: Given) -> Floats:
+    """By item; NaN where nothing is known. `given`: an array, a fit or its folder, a column of the log (its mean over
+    the item's rows), or a file or table with the item columns and a column `relevance`."""
+    return _aligned(check, given, check.counts.items, RELEVANCE)
+
+
+def propensity(check: Check, given: Given) -> Floats:
+    """By factor; every factor must be known. `given`: an array, a fit or its folder, a column of the log (its mean over
+    the factor's rows), or a file or table with the bias columns and a column `propensity`."""
+    factors = check.counts.factors
+    values = _aligned(check, given, factors, PROPENSITY)
+    missing = factors.take(pa.array(np.flatnonzero(np.isnan(values)))).to_pylist()
+    if missing:
+        names = listed(factors.column_names, [list(row.values()) for row in missing])
+        label = str(given) if isinstance(given, str | Path) else "what is given"
+        raise EluteError(f"{label} has no propensity for {len(missing):,} factors: {names}")
+    return values
+
+
+def _aligned(check: Check, given: Given, named: pa.Table, column: str) -> Floats:
+    """The values in the order of the rows of `named`."""
+    keys = named.column_names
+    if isinstance(given, np.ndarray | Sequence) and not isinstance(given, str):
+        values = np.asarray(given, np.float64)
+        if values.shape != (named.num_rows,):
+            raise EluteError(f"{column}: an array of shape {values.shape} for {named.num_rows:,} rows; give one each")
+        return values
+    label = str(given) if isinstance(given, str | Path) else f"the given {column}"
+    if isinstance(given, str) and given in check.log.engine.columns:
+        table, column = check.log.engine.means(tuple(keys), given), given
+    else:
+        table = _table(given, column)
+    absent = [name for name in (*keys, column) if name not in table.column_names]
+    if absent:
+        raise EluteError(f"{label} has no column '{absent[0]}' (it has {', '.join(table.column_names)})")
+    try:
+        casted = pa.table({key: table[key].cast(named[key].type) for key in keys})
+        known = casted.append_column("elute_value", table[column].cast(pa.float64()))
+    except pa.ArrowInvalid as error:
+        raise EluteError(f"{label}: its columns do not fit the log's ({error})") from error
+    numbered = named.append_column("elute_row", pa.array(np.arange(named.num_rows)))
+    joined = numbered.join(known, keys=keys, join_type="inner")
+    values = np.full(named.num_rows, np.nan)
+    values[joined["elute_row"].to_numpy()] = joined["elute_value"].to_numpy()
+    return values
+
+
+def _table(given: Given, column: str) -> pa.Table:
+    if isinstance(given, pa.Table):
+        return given
+    fit = given if isinstance(given, Fit) else Fit.load(given) if is_fit(given) else None
+    if fit is None:
+        return Source(str(given)).table()
+    table = fit.relevance if column == RELEVANCE else fit.propensities
+    if table is None:
+        raise EluteError(f"{fit.label} (model {fit.model}) has no propensities; fit with pbm")
+    return table

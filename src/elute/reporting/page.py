@@ -1,0 +1,152 @@
+"""The page as a whole: what is known of a log, on one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from elute._util.files import write_text
+from elute._util.text import count, plain, share
+from elute.checking.check import Check
+from elute.checking.check import check as run_check
+from elute.errors import EluteError
+from elute.estimate.inference.certificate import Certificate
+from elute.fits.fit import Fit
+from elute.repair.plan import MergePlan, SwapPlan
+from elute.reporting.document import document
+from elute.reporting.parts import Commands, Section
+from elute.reporting.sections import curves, moves, repair_plan, structure, verdicts
+from elute.results.base import Fields, Result
+from elute.results.card import Card, Tone
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Result):
+    """A page on a checked log, whose log must still be open. What is not given is left out of the page.
+
+    `certificate`: of `elute.certify`. `audit`: the fields of `elute audit --json`. `fits`: of `elute.fit`;
+    the one the audit selects, else the first, is set against click rates. `commands`: lines that make it all again,
+    each with what it is for. `missing`: likewise, what would add what the page lacks.
+    """
+
+    check: Check
+    certificate: Certificate | None = None
+    plan: MergePlan | SwapPlan | None = None
+    fits: Sequence[Fit] = ()
+    audit: Mapping[str, Any] | None = None
+    commands: Sequence[tuple[str, str]] = ()
+    missing: Sequence[tuple[str, str]] = ()
+    out: str | None = None
+    """Where the page is written to."""
+
+    @cached_property
+    def mended(self) -> Check | None:
+        """The check as if the plan had been carried out."""
+        return None if self.plan is None else run_check(self.check.log, plan=self.plan)
+
+    @property
+    def verdict(self) -> tuple[Tone, str, str]:
+        """A tone, a word, and a sentence."""
+        if self.check.recoverable:
+            if self.certificate is not None and not self.certificate.estimable:
+                reason = f"{self.check.sentence} But not every propensity can be estimated: {self.certificate.reason}"
+                return "warn", "Recoverable, but too thin", plain(reason, 600)
+            return "good", "Recoverable", self.check.sentence
+        if self.mended is not None and self.mended.recoverable and self.plan is not None:
+            return "warn", f"Recoverable with a {self.plan.method} plan", f"{self.check.sentence} {_under(self.mended)}"
+        if self.check.ranking is not None and self.check.ranking.share == 1:
+            return "warn", "Recoverable query by query", self.check.sentence
+        return "bad", "Not recoverable", self.check.sentence
+
+    @property
+    def figures(self) -> list[tuple[str, str]]:
+        """Numbers for the first screen, each with its word."""
+        fields = self.check.to_dict()
+        words = [name for name in ("impressions", "clicks", "items", "factors") if fields[name] is not None]
+        out = [(_short(fields[name]), name) for name in words]
+        out.append((_short(fields["components"]), "component" if fields["components"] == 1 else "components"))
+        if fields["rankable_share"] is not None:
+            out.append((share(fields["rankable_share"]), "of queries rankable"))
+        return out
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """Everything below the first screen, in the order of the work: log, mend, fit, audit."""
+        check = self.check
+        several = None if check.recoverable else structure.size_section(check)
+        found: list[Section | None] = [
+            structure.graph_section(check, self.plan),
+            several,
+            structure.rankable_section(check),
+            structure.subsets_section(check),
+            structure.links_section(check, self.certificate),
+        ]
+        if self.plan is not None and self.mended is not None:
+            found.append(repair_plan.plan_section(check, self.mended, self.plan))
+        found.append(curves.propensity_section(check, self.fits))
+        if self.fits:
+            found.append(moves.moves_section(self._main, check.log.roles.item))
+        if self.audit is not None:
+            found += [verdicts.audit_section(self.audit), verdicts.assumptions_section(self.audit)]
+        found.append(structure.health_section(check))
+        if self.commands:
+            lead = "These commands make the results on this page."
+            found.append(Section("again", "Run it again", lead, [Commands(self.commands)]))
+        if self.missing:
+            lead = "These commands would add what the page does not have."
+            found.append(Section("more", "Not on this page", lead, [Commands(self.missing)]))
+        return [section for section in found if section is not None]
+
+    @property
+    def _main(self) -> Fit:
+        selected = None if self.audit is None else self.audit.get("selected")
+        return next((fit for fit in self.fits if fit.name == selected), self.fits[0])
+
+    def html(self) -> str:
+        """The page."""
+        return document(self.check.log.engine.label, self.verdict, self.figures, self.missing[:1], self.sections)
+
+    def save(self, path: str | Path) -> None:
+        """Write the page, whole or not at all."""
+        if Path(path).is_dir():
+            raise EluteError(f"'{path}' is a folder; name a file, as in `out='{Path(path) / 'report.html'}'`")
+        write_text(path, self.html())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of `elute report --json`."""
+        tone, word, sentence = self.verdict
+        return {
+            **({} if self.out is None else {"report": self.out, "bytes": Path(self.out).stat().st_size}),
+            "recoverable": self.check.recoverable,
+            "verdict": sentence,
+            "headline": word,
+            "tone": tone,
+            "sections": [section.key for section in self.sections],
+        }
+
+    @classmethod
+    def describe(cls, fields: Fields) -> Card:
+        return Card(fields["tone"], fields["headline"], fields["verdict"])
+
+    def card(self) -> Card:
+        """The page's first screen; `html` is all of it."""
+        tone, word, sentence = self.verdict
+        return Card(tone, word, sentence, self.figures, notes=["Save the report to open the page in a browser."])
+
+
+def _under(mended: Check) -> str:
+    """What the plan brings, in a sentence."""
+    if mended.ranking is None:
+        return "The plan makes one component of them."
+    return f"The plan makes one component of them, in which all {count(mended.ranking.queries)} queries can be ranked."
+
+
+def _short(n: int) -> str:
+    """A number that fits a tile: the sections have it in full."""
+    for size, letter in ((1e9, "G"), (1e6, "M")):
+        if n >= size:
+            return f"{n / size:.3g} {letter}"
+    return count(n)

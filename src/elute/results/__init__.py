@@ -1,0 +1,1 @@
+"""What every verb returns: a sentence, fields, a card for notebooks, and where it came from."""

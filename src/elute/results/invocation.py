@@ -1,0 +1,56 @@
+"""How a log was named, so that a page can print the next command in full."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from elute._util.urls import shown
+from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
+
+DEFAULTS: dict[str, Any] = {
+    "query": DEFAULT_QUERY,
+    "doc": DEFAULT_DOC,
+    "item": None,
+    "bias": DEFAULT_BIAS,
+    "click": DEFAULT_CLICK,
+    "impressions": None,
+    "session": None,
+    "engine": "duckdb",
+    "exact": False,
+    "memory": None,
+    "spill": None,
+}
+"""What `elute.read_log` and the command line take where nothing is said."""
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A log's sources and options, as the command line spells them."""
+
+    sources: tuple[str, ...]
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, source: object, options: Mapping[str, Any]) -> Self:
+        """As `elute.read_log` was called; a source that is no file goes by the name LOG."""
+        given = source if isinstance(source, list | tuple) else [source]
+        named = all(isinstance(part, str | Path) for part in given)
+        return cls(tuple(map(str, given)) if named else ("LOG",), dict(options))
+
+    def with_option(self, option: str, value: object) -> Invocation:
+        """The same log with one option changed."""
+        return Invocation(self.sources, {**self.options, option: value})
+
+    def command(self, verb: str, *extra: str) -> str:
+        """A command on the same log with the same columns; passwords in URLs are left out."""
+        words = ["elute", verb, *self.sources]
+        for option, value in self.options.items():
+            if value is True:
+                words.append(f"--{option}")
+            elif value != DEFAULTS[option]:
+                words += [f"--{option}", str(value)]
+        return shlex.join(map(shown, [*words, *extra]))

@@ -1,0 +1,81 @@
+"""Showing what a swap plan asks for: pages of the item's query on which it stands under its new factor.
+
+Each swap gets as many pages as it was planned (or needs). The policy ranks, then the item changes places with what
+stands at its new position; where the policy had not shown it at all, it takes that place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from elute.cells.factors import describe
+from elute.errors import EluteError
+from elute.repair.plan import Swap, SwapPlan
+from elute.simulation.log import CONTEXT, DOC, POSITION, QUERY
+from elute.simulation.world import PART, Pages, Streams, World, click, draw_contexts
+
+
+class _Target(NamedTuple):
+    """A document (by row), its query, and the place (from 0) and context to show it in."""
+
+    row: int
+    query: int
+    place: int
+    context: int | None
+    pages: int
+
+
+def swapped_pages(world: World, plan: SwapPlan, chance: Streams, part: int = PART) -> Iterator[Pages]:
+    """The pages a plan asks for, swap by swap."""
+    targets = [_target(world, swap) for swap in plan.swaps]
+    sampler = world.policy.sampler(world.data)
+    for target in targets:
+        for first in range(0, target.pages, part):
+            query = np.full(min(part, target.pages - first), target.query, np.int64)
+            rankings = sampler.sample(query, world.width, chance.rankings)
+            _move(rankings.rows, target.row, target.place)
+            context = draw_contexts(world, rankings, chance)
+            if context is not None and target.context is not None:
+                context[:, target.place] = target.context
+            yield Pages(query, rankings, context, click(world, rankings, context, chance))
+
+
+def _target(world: World, swap: Swap) -> _Target:
+    unknown = set(swap.target) - {POSITION, CONTEXT}
+    if unknown or POSITION not in swap.target:
+        raise EluteError(
+            f"a simulated world has positions and contexts; the plan's factors are: {describe(swap.target)}"
+        )
+    row = _row(world, swap)
+    query = int(np.searchsorted(world.data.offsets, row, side="right")) - 1
+    length = min(world.width, int(np.diff(world.data.offsets)[query]))
+    place = int(swap.target[POSITION]) - 1
+    if not 0 <= place < length:
+        raise EluteError(
+            f"the plan shows {describe(swap.item)} at position {place + 1}; pages of its query have {length} results"
+        )
+    context = swap.target.get(CONTEXT)
+    return _Target(row, query, place, context, swap.impressions_planned or swap.impressions_needed)
+
+
+def _row(world: World, swap: Swap) -> int:
+    """The document that a plan means; by its name alone, the first of that name."""
+    data = world.data
+    if DOC not in swap.item:
+        raise EluteError(f"the plan's items have no column {DOC}: {describe(swap.item)}; check the simulated log by it")
+    found = data.documents == str(swap.item[DOC])
+    if QUERY in swap.item:
+        found &= data.queries[data.query_of] == str(swap.item[QUERY])
+    if not found.any():
+        raise EluteError(f"the plan shows {describe(swap.item)}, which the ranking data lack")
+    return int(found.argmax())
+
+
+def _move(rows: np.ndarray, row: int, place: int) -> None:
+    """Put a document at its place on every page; what stood there goes where the document was."""
+    page, old = np.nonzero(rows == row)
+    rows[page, old] = rows[page, place]
+    rows[:, place] = row

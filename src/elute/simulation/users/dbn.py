@@ -1,0 +1,34 @@
+"""The dynamic Bayesian user: attracted to click, then satisfied or not; goes on unless satisfied or tired."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from elute.simulation.shown import Shown
+from elute.simulation.users.base import settle_one
+from elute.simulation.users.chain import Chain, Habits
+
+_UNSURE = 0.5
+"""Satisfaction as a share of relevance, where it is not given (Section 5.1.4 of the CMIP paper)."""
+
+
+class DynamicBayesian(Chain):
+    """Attraction A = R, satisfaction S, continuation γ (Section 5.1.4 of the CMIP paper; Chapelle and Zhang 2009).
+
+    Goes on with γ after no click, with γ(1 - S) after a click. S is the pages' satisfaction, or R/2 where they have
+    none. The paper's text has no γ; 0.8 is what its public code uses.
+    """
+
+    def __init__(self, continuation: float = 0.8) -> None:
+        self.continuation = settle_one(continuation, "continuation")
+
+    def habits(self, shown: Shown) -> Habits:
+        return dbn_habits(shown, self.continuation)
+
+
+def dbn_habits(shown: Shown, continuation: float) -> Habits:
+    """The habits of a DBN with this γ."""
+    by_rank = np.full(shown.width, continuation)
+    if shown.satisfaction is None:
+        return Habits(continuation, by_rank, shown.relevance, _UNSURE)
+    return Habits(continuation, by_rank, shown.satisfaction, 1.0)

@@ -1,0 +1,58 @@
+"""A mixture of two dynamic Bayesian users: most read from the top, the others from the bottom."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elute.simulation.shown import Shown
+from elute.simulation.users.base import Clicks, Floats, User, attraction, clicked, log, settle_one
+from elute.simulation.users.chain import click_marginals, log_patterns
+from elute.simulation.users.dbn import dbn_habits
+from elute.simulation.users.kernels import read_either_way
+
+T = TypeVar("T", bound=np.generic)
+
+
+class MixtureDBN(User):
+    """Each page is read top-down with probability `top_down`, else bottom-up, by a DBN (CMIP paper, Section 5.1.4).
+
+    Satisfaction as in `DynamicBayesian`; `continuation` is γ: 0.7 in the paper's public code, not in its text.
+    """
+
+    def __init__(self, continuation: float = 0.7, top_down: float = 0.7) -> None:
+        self.continuation = settle_one(continuation, "continuation")
+        self.top_down = settle_one(top_down, "top_down")
+
+    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
+        habits = dbn_habits(shown, self.continuation)
+        return read_either_way(
+            rng, shown.relevance, shown.length, self.top_down, habits.skip, habits.satisfaction, habits.share
+        )
+
+    def probabilities(self, shown: Shown) -> Floats:
+        a, onward = self._parts(shown)
+        down = click_marginals(a, self.continuation, onward)
+        up = click_marginals(_upended(a, shown), self.continuation, _upended(onward, shown))
+        return self.top_down * down + (1.0 - self.top_down) * _upended(up, shown)
+
+    def log_probability(self, shown: Shown, clicks: ArrayLike) -> Floats:
+        a, onward = self._parts(shown)
+        given, mask = clicked(shown, clicks), shown.mask
+        down = log_patterns(a, self.continuation, onward, mask, given)
+        a, onward, given = _upended(a, shown), _upended(onward, shown), _upended(given, shown)
+        up = log_patterns(a, self.continuation, onward, mask, given)
+        share = log(np.array([self.top_down, 1.0 - self.top_down]))
+        return np.asarray(np.logaddexp(share[0] + down, share[1] + up))
+
+    def _parts(self, shown: Shown) -> tuple[Floats, Floats]:
+        """Attraction, and going on after a click, by (page, place)."""
+        return attraction(shown), dbn_habits(shown, self.continuation).onward(shown.mask)
+
+
+def _upended(values: NDArray[T], shown: Shown) -> NDArray[T]:
+    """Every page's results in reverse; the padding stays where and as it is."""
+    place = np.arange(shown.width)
+    return np.take_along_axis(values, np.where(shown.mask, shown.length[:, None] - 1 - place, place), axis=1)

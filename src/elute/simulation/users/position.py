@@ -1,0 +1,40 @@
+"""The position-based user: clicks what is examined and relevant, and examines by rank alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elute.errors import EluteError
+from elute.simulation.grades import PROPENSITIES
+from elute.simulation.shown import Shown
+from elute.simulation.users.base import Clicks, Floats, reach, settle
+from elute.simulation.users.independent import Independent, affine_clicks, affine_probabilities
+
+
+class PositionBased(Independent):
+    """P(click) = o_k^η·R (Eq. 1 of the identifiability paper; η as in Section 5.1 of the UPE paper).
+
+    `propensities`: o by rank, at least as many as the longest page has results. `eta`: 0 is no bias, above 1 more
+    than `propensities` say.
+    """
+
+    def __init__(self, propensities: ArrayLike = PROPENSITIES, eta: float = 1.0) -> None:
+        if not eta >= 0.0:
+            raise EluteError(f"eta is {eta}; the exponent of position bias must be 0 or more")
+        self.eta = eta
+        self._propensities = settle(propensities, "propensities") ** eta
+
+    @property
+    def propensities(self) -> Floats:
+        """o_k^η by rank."""
+        return self._propensities
+
+    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
+        reach(len(self.propensities), shown, "propensities")
+        o = self.propensities
+        return affine_clicks(rng, shown.relevance, shown.length, o, np.zeros_like(o))
+
+    def probabilities(self, shown: Shown) -> Floats:
+        reach(len(self.propensities), shown, "propensities")
+        return affine_probabilities(shown, self.propensities, np.zeros_like(self.propensities))

@@ -1,0 +1,171 @@
+"""Train a ranker from a log into a folder: what `elute train` does, without the command line."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from elute._util.storage import beside, too_large
+from elute.errors import EluteError
+from elute.io.features import is_parquet, read_features, size_of
+from elute.log import ClickLog
+from elute.progress import Progress, silent
+from elute.training import folder as folders
+from elute.training import task as tasks
+from elute.training.quality import quality
+from elute.training.task import Inputs, Task
+from elute.training.weights import WEIGHTED
+
+_STEPS = {"mlp": 10_000, "linear": 10_000, "lightgbm": 300}
+_RATE = {"mlp": 0.05, "linear": 0.05, "lightgbm": 0.1}
+"""By model: the UPE paper's for networks; for trees, a usual choice."""
+
+_IMPRESSION = 20
+"""Bytes of an impression on its page."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How to train; `steps` are trees for lightgbm. None: the model's own choice."""
+
+    model: str = "mlp"
+    steps: int | None = None
+    batch: int = 256
+    rate: float | None = None
+    patience: int | None = None
+    """Validations in a row without a better nDCG (for lightgbm, trees) after which to stop."""
+    seed: int = 0
+    on_disk: bool = False
+    """Leave features and pages on disk; they stay there anyway where they are large."""
+
+
+def train(
+    log: ClickLog,
+    features: Sequence[str],
+    key: tuple[str, str],
+    inputs: Inputs,
+    how: How,
+    out: Path,
+    *,
+    resume: bool = False,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Train and write the ranker; returns the fields of `train.json`.
+
+    `features` are files, `key` the columns that name a document in them."""
+    began = time.perf_counter()
+    _check(inputs, how, resume)
+    on_disk = _on_disk(log, features, key, how)
+    with beside(out, on_disk) as room:
+        progress("reading features", 0, 0)
+        task = tasks.pose(log, read_features(features, key, room=room), inputs, progress, room)
+        steps, rate = how.steps or _STEPS[how.model], how.rate or _RATE[how.model]
+        settings = {
+            "learner": inputs.learner,
+            "model": how.model,
+            "batch": how.batch,
+            "rate": rate,
+            "seed": how.seed,
+            "features": list(task.features.names),
+            "pages": len(task.pages.documents),
+            "positions": task.pages.documents.shape[1],
+            "clicks": int(log.survey.clicks.sum()),
+            "items": inputs.items,
+        }
+        checkpoint = folders.start(out, settings, resume)
+        run = _trees if how.model == "lightgbm" else _network
+        fields = settings | {
+            "key": task.features.key.column_names,
+            "on_disk": on_disk,
+            "note": task.weighing.note or None if task.weighing is not None else None,
+            **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
+            "provenance": asdict(log.provenance()),
+        }
+        fields["metrics"] = _metrics(task, out, fields)
+    fields["seconds"] = time.perf_counter() - began
+    folders.save_summary(out, fields)
+    return fields
+
+
+def _on_disk(log: ClickLog, features: Sequence[str], key: tuple[str, str], how: How) -> bool:
+    """Whether features and pages stay on disk: where asked for, or where they are large beside the memory."""
+    if how.on_disk and not is_parquet(features):
+        raise EluteError(
+            f"{features[0]} is not Parquet, which alone can be read piece by piece; leave `on_disk=True` out"
+        )
+    if how.model == "lightgbm" or not is_parquet(features):
+        return False
+    return how.on_disk or too_large(size_of(features, key) + _IMPRESSION * log.survey.rows)
+
+
+def _metrics(task: Task, out: Path, fields: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """By the ranker as it was written."""
+    ranker = folders.ranker(out, fields)
+    judged = {"validation": task.validation, "test": task.test}
+    return {name: quality(ranker.score, data) for name, data in judged.items() if data is not None}
+
+
+def _check(inputs: Inputs, how: How, resume: bool) -> None:
+    if how.model not in _STEPS:
+        raise EluteError(f"no model '{how.model}'; there are: {', '.join(_STEPS)}")
+    if how.model == "lightgbm" and inputs.learner not in WEIGHTED:
+        raise EluteError(
+            f"learner '{inputs.learner}' learns propensities by gradients through its network, which trees have not; "
+            f"`model='lightgbm'` goes with {', '.join(WEIGHTED)}"
+        )
+    if how.model == "lightgbm" and resume:
+        raise EluteError("trees have no checkpoint to go on from; leave `resume=True` out")
+    if how.model == "lightgbm" and how.on_disk:
+        raise EluteError("trees hold their features in memory; leave `on_disk=True` out, or train a network")
+    if how.patience is not None and not inputs.validation:
+        raise EluteError("`patience=` counts validations; add `validation=`")
+
+
+def _network(
+    task: Task, learner: str, how: How, steps: int, rate: float, out: Path, checkpoint: Path, progress: Progress
+) -> dict[str, Any]:
+    from elute.neural.train import Settings
+    from elute.training.networks import NETWORKS, learn
+
+    progress("training", 0, steps)
+    settings = Settings(steps=steps, batch=how.batch, patience=how.patience)
+    found = learn(
+        task,
+        learner,
+        NETWORKS[how.model],
+        settings,
+        rate=rate,
+        seed=how.seed,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    folders.save_network(out, found.arrays)
+    history = [(moment.step, moment.loss, moment.ndcg) for moment in found.history]
+    if task.weighing is None:
+        by_position = [
+            {"position": number, "propensity": value} for number, value in enumerate(found.propensities.tolist(), 1)
+        ]
+        return _outcome(history) | {"propensities": by_position}
+    return _outcome(history) | {"propensities": task.weighing.to_list()}
+
+
+def _trees(
+    task: Task, learner: str, how: How, steps: int, rate: float, out: Path, checkpoint: Path, progress: Progress
+) -> dict[str, Any]:
+    from elute.training.trees import grow
+
+    found = grow(task, trees=steps, rate=rate, seed=how.seed, patience=how.patience, progress=progress)
+    found.model.save_model(out / folders.TREES, num_iteration=found.trees)
+    weighing = [] if task.weighing is None else task.weighing.to_list()
+    return _outcome(found.history) | {"trees": found.trees, "propensities": weighing}
+
+
+def _outcome(history: list[tuple[int, float, float]]) -> dict[str, Any]:
+    """The last loss, the best nDCG@10 on validation data, and all of them."""
+    rows = [{"step": step, "loss": loss, "ndcg": None if math.isnan(n) else n} for step, loss, n in history]
+    best = max((row["ndcg"] for row in rows if row["ndcg"] is not None), default=None)
+    return {"steps": rows[-1]["step"], "loss": rows[-1]["loss"], "ndcg": best, "history": rows}

@@ -1,0 +1,83 @@
+"""Networks learnt from the pages of a log, by `elute.neural`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.neural import export
+from elute.neural.host import Host, room_on_device
+from elute.neural.learner import Learner
+from elute.neural.learners import learner as named
+from elute.neural.networks import LINEAR, PAPER, Network
+from elute.neural.optimise import Optimiser
+from elute.neural.sources import Source, logged
+from elute.neural.train import Moment, Settings, train
+from elute.progress import Progress, silent
+from elute.ranking.data import RankingData
+from elute.ranking.normalise import LogStandard, slices
+from elute.training.task import Task
+from elute.training.weights import WEIGHTED
+
+NETWORKS = {"mlp": PAPER, "linear": LINEAR}
+
+
+class Learnt(NamedTuple):
+    """A network as arrays that score raw features, and how it came about."""
+
+    arrays: dict[str, NDArray[Any]]
+    history: list[Moment]
+    propensities: NDArray[np.float32]
+    """By position, position 1 = 1; of no meaning where the task has weights."""
+
+
+def learn(
+    task: Task,
+    name: str,
+    network: Network,
+    settings: Settings,
+    *,
+    rate: float,
+    seed: int,
+    checkpoint: Path | None = None,
+    progress: Progress = silent,
+) -> Learnt:
+    """Train a network. Features are put on one scale first, and the scale becomes part of the ranker."""
+    scale = LogStandard.fit(as_ranking(task.features.values))
+    source = _source(task, scale)
+    held = None if task.validation is None else scale(task.validation)
+    model = as_learner(name, network, rate)
+    trained = train(model, source, settings, seed=seed, validation=held, progress=progress, checkpoint=checkpoint)
+    arrays: dict[str, NDArray[Any]] = {**export.arrays(model, trained.state), "mean": scale.mean, "sd": scale.sd}
+    return Learnt(arrays, trained.history, trained.propensities())
+
+
+def _source(task: Task, scale: LogStandard) -> Source:
+    """The pages with scaled features: on the device where they fit, else read as they are needed."""
+    raw = task.features.values
+    scaled = task.room.array("scaled", raw.shape, np.float32)
+    for part, out in zip(slices(raw), slices(scaled), strict=True):
+        out[:] = scale.apply(part)
+    logged_lists = (scaled, task.pages.documents, task.targets(), task.pages.scores)
+    device = room_on_device()
+    if task.room.on_disk or (device is not None and _bytes(logged_lists) > device // 2):
+        return Host(*logged_lists)
+    return logged(*logged_lists)
+
+
+def _bytes(arrays: tuple[NDArray[Any] | None, ...]) -> int:
+    return sum(array.nbytes for array in arrays if array is not None)
+
+
+def as_learner(name: str, network: Network, rate: float) -> Learner:
+    """With weighted clicks, inverse propensity weighting is what naive learning is with plain ones."""
+    return named("naive" if name in WEIGHTED else name, network=network, optimiser=Optimiser(rate=rate))
+
+
+def as_ranking(features: NDArray[np.float32]) -> RankingData:
+    """Features without queries, for what looks at features alone."""
+    n = len(features)
+    return RankingData(features, np.zeros(n, np.int32), np.array([0, n]), np.array([""]), np.zeros(n, np.str_))

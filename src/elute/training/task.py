@@ -1,0 +1,151 @@
+"""From a log and a table of features to what a ranker learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute._util.storage import MEMORY, Room
+from elute.cells.factors import is_position
+from elute.cells.roles import DEFAULT_QUERY
+from elute.errors import EluteError
+from elute.io.features import Features, read_judged
+from elute.log import ClickLog
+from elute.progress import Progress, silent
+from elute.ranking.data import RankingData
+from elute.training import weights
+from elute.training.identity import feature_log
+from elute.training.pages import Asked, Pages, read_pages
+from elute.training.weights import WEIGHTED, Weighing
+
+SESSION = "session_id"
+SCORE = "score"
+"""Columns taken where none is named."""
+
+_PAGES = 1 << 16
+"""Pages weighted at a time."""
+
+
+class Task(NamedTuple):
+    """Pages, features and weights."""
+
+    features: Features
+    pages: Pages
+    weighing: Weighing | None
+    """None where the learner finds propensities on its way."""
+    validation: RankingData | None
+    test: RankingData | None = None
+    room: Room = MEMORY
+    """Where pages and features lie."""
+
+    def targets(self) -> NDArray[np.float32]:
+        """(pages, places): clicks, weighted where weights are known."""
+        if self.weighing is None:
+            return self.pages.clicks
+        weight = self.weighing.weight.astype(np.float32)
+        out: NDArray[np.float32] = self.room.array("targets", self.pages.clicks.shape, np.float32)
+        for start in range(0, len(out), _PAGES):
+            some = slice(start, start + _PAGES)
+            out[some] = self.pages.clicks[some] * weight[self.pages.factor[some]]
+        return out
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the user names beside the log."""
+
+    learner: str
+    score: str | None = None
+    propensities: pa.Table | None = None
+    randomised: ClickLog | None = None
+    validation: Sequence[str] = ()
+    test: Sequence[str] = ()
+    items: Literal["ids", "features"] | None = None
+    """What `elute` takes for one item; None: ids, or features where only these join the log."""
+
+
+def pose(
+    log: ClickLog,
+    features: Features,
+    inputs: Inputs,
+    progress: Progress = silent,
+    room: Room = MEMORY,
+) -> Task:
+    """Read the log's pages and whatever else the learner needs, and refuse what it cannot use."""
+    if log.roles.click is None or log.roles.impressions is not None:
+        why = "has no clicks" if log.roles.click is None else "has counts in its rows"
+        raise EluteError(f"{log.engine.label} {why}; a ranker learns from impressions, clicked or not")
+    asked = _asked(log, inputs)
+    weighing = _known(log, inputs)
+    key = (log.roles.query or DEFAULT_QUERY, features.key.column_names[-1])
+    held, test = (
+        read_judged(files, key, features.names) if files else None for files in (inputs.validation, inputs.test)
+    )
+    progress("reading pages", 0, 0)
+    pages = read_pages(log.source, asked, features, log.survey.factors, room)
+    if inputs.learner == "elute":
+        alike = partial(feature_log, features.values, pages, log.survey.factors)
+        weighing = weights.fitted(log, alike, inputs.items, progress)
+    return Task(features, pages, weighing, held, test, room)
+
+
+def _asked(log: ClickLog, inputs: Inputs) -> Asked:
+    """The columns to read."""
+    label, columns, roles = log.engine.label, log.engine.columns, log.roles
+    session = roles.session or SESSION
+    if session not in columns:
+        raise EluteError(f"{label} has no column '{session}'; name the column of a result page's id with `session=`")
+    score = None
+    if inputs.learner == "upe":
+        score = inputs.score or SCORE
+        if score not in columns:
+            raise EluteError(
+                f"{label} has no column '{score}'; upe needs the scores that pages were ranked by (`score=`); "
+                "without scores its variants upe-mrr and upe-dcg apply, which learn from positions"
+            )
+    elif inputs.score is not None:
+        raise EluteError(f"learner '{inputs.learner}' has no use for `score=`; upe has")
+    whole = inputs.learner not in WEIGHTED
+    return Asked(replace(roles, session=session), _position(log, inputs.learner, whole), score, whole)
+
+
+def _position(log: ClickLog, learner: str, whole: bool) -> str:
+    """The bias column that orders a page."""
+    bias = log.roles.bias
+    if len(bias) == 1:
+        return bias[0]
+    if whole:
+        raise EluteError(
+            f"learner '{learner}' has propensities by position only, not by {', '.join(bias)}; name one column with "
+            f"`bias=`, or use one of: {', '.join(WEIGHTED)}"
+        )
+    found = [column for column in bias if is_position(log.survey.factors, column)]
+    if len(found) != 1:
+        raise EluteError(f"which of {', '.join(bias)} orders a page is not clear; call that one position")
+    return found[0]
+
+
+def _known(log: ClickLog, inputs: Inputs) -> Weighing | None:
+    """Weights that need no fit."""
+    for name, value, owner in (
+        ("propensities", inputs.propensities, "ipw"),
+        ("randomised", inputs.randomised, "ipw-random"),
+        ("items", inputs.items, "elute"),
+    ):
+        if value is not None and inputs.learner != owner:
+            raise EluteError(f"learner '{inputs.learner}' has no use for `{name}=`; {owner} has")
+    if inputs.learner == "ipw":
+        if inputs.propensities is None:
+            raise EluteError("learner 'ipw' needs `propensities=`, a fit or its folder; 'elute' fits its own")
+        return weights.given(log, inputs.propensities)
+    if inputs.learner == "ipw-random":
+        if inputs.randomised is None:
+            raise EluteError("learner 'ipw-random' needs `randomised=`, a log of pages in random order")
+        return weights.randomised(log, inputs.randomised)
+    return weights.unweighted(log) if inputs.learner == "naive" else None

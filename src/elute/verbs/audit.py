@@ -1,0 +1,92 @@
+"""`elute.audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias, Unpack
+
+from elute.auditing.assumptions.battery import assumptions as test_assumptions
+from elute.auditing.assumptions.finding import Finding
+from elute.auditing.assumptions.groups import by_column
+from elute.auditing.audit import Audit
+from elute.auditing.cmip.metric import Name
+from elute.auditing.comparison import Compared, compare
+from elute.auditing.labels import TableSource, label_of_items, log_scores, read_labels, read_scores
+from elute.auditing.predictions import Subject
+from elute.errors import EluteError
+from elute.estimate.models.pbm import PBM
+from elute.fits.fit import Fit
+from elute.log import ClickLog
+from elute.progress import Progress, silent
+from elute.verbs.source import LogOptions, LogSource, as_log
+
+FitSource: TypeAlias = Fit | str | Path
+"""A fit, or the folder of one."""
+
+
+def audit(
+    fits: FitSource | Sequence[FitSource] | None,
+    log: LogSource,
+    *,
+    labels: TableSource | None = None,
+    policy_scores: TableSource | None = None,
+    shifted_log: LogSource | None = None,
+    assumptions: bool = False,
+    groups: str | None = None,
+    estimator: Name = "knn",
+    seed: int = 0,
+    progress: Progress = silent,
+    **columns: Unpack[LogOptions],
+) -> Audit:
+    """Is a fit debiased, which of several is to be trusted, and do their assumptions hold?
+
+    Clicks of `log` are predicted (perplexity). With `labels` (items and their grade) relevance is compared with grades
+    (nDCG), and with what the logging policy ranked by (`policy_scores`, by default the log's mean `score`) what
+    relevance still shares with it beyond the grades is measured and tested (CMIP, by `estimator`; 0 is debiased).
+    `shifted_log`: clicks under another policy, to predict too. `assumptions`: test the click model itself on the log,
+    which needs no fit; `groups`: by what column position effects might differ. `columns`: as for `elute.read_log`.
+    """
+    opened = as_log(log, **columns)
+    if opened.roles.click is None:
+        raise EluteError(f"{opened.engine.label} has no clicks to predict")
+    given = [fits] if isinstance(fits, Fit | str | Path) else list(fits or ())
+    if not given and not assumptions:
+        raise EluteError("there is nothing to audit: give `fits=`, or `assumptions=True`")
+    if groups is not None and not assumptions:
+        raise EluteError("`groups=` goes with `assumptions=True`")
+    findings = tuple(_test(opened, groups, labels, seed, progress)) if assumptions else None
+    found = None
+    if given:
+        subjects = [Subject.of(fit if isinstance(fit, Fit) else Fit.load(fit), opened.roles) for fit in given]
+        shifted = None if shifted_log is None else as_log(shifted_log, **columns)
+        found = _compare(subjects, opened, shifted, labels, policy_scores, estimator, seed, progress)
+    return Audit(found, findings)
+
+
+def _compare(
+    subjects: list[Subject],
+    log: ClickLog,
+    shifted: ClickLog | None,
+    labels: TableSource | None,
+    policy_scores: TableSource | None,
+    estimator: Name,
+    seed: int,
+    progress: Progress,
+) -> Compared:
+    judged = None if labels is None else read_labels(labels, log.roles)
+    scores = None
+    if judged is not None:
+        scores = log_scores(log) if policy_scores is None else read_scores(policy_scores, log.roles)
+    return compare(subjects, log, shifted, judged, scores, estimator, seed, progress)
+
+
+def _test(
+    log: ClickLog, column: str | None, labels: TableSource | None, seed: int, progress: Progress
+) -> list[Finding]:
+    """The findings on a log. `column`: by what position effects might differ."""
+    counts = log.counts(progress)
+    groups = None if column is None else by_column(counts, column)
+    relevance = None if labels is None else label_of_items(labels, counts.items, log.roles)
+    fit = PBM(relevance_prior="none", progress=progress).fit(counts, allow_unidentified=True)
+    return test_assumptions(counts, fit, groups=groups, labels=relevance, seed=seed, progress=progress)

@@ -1,0 +1,46 @@
+"""`elute.count`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Unpack
+
+from elute._util.text import count as spell_count
+from elute.progress import Progress, silent
+from elute.results.base import Fields, Recorded
+from elute.results.card import Card
+from elute.verbs.source import LogOptions, LogSource, as_log
+
+
+class Counted(Recorded):
+    """Counts that were written to a folder, `out`, which takes the log's place. Fields are attributes."""
+
+    @classmethod
+    def describe(cls, fields: Fields) -> Card:
+        sentence = f"{spell_count(fields['rows'])} rows became {spell_count(fields['cells'])} cells in {fields['out']}."
+        names = ("impressions", "clicks", "items", "factors", "queries")
+        figures = [(spell_count(fields[name]), name) for name in names if fields[name] is not None]
+        return Card("calm", "Counted", sentence, figures)
+
+
+def count(log: LogSource, out: str | Path, *, progress: Progress = silent, **columns: Unpack[LogOptions]) -> Counted:
+    """Count a log once, into a folder that the other verbs then take in its place.
+
+    The counts remember the columns they were made with and the files they were made from, and are refused when those
+    have changed. `columns`: as for `elute.read_log`.
+    """
+    opened = as_log(log, **columns)
+    about = opened.save_counts(out, progress)
+    survey = opened.survey
+    return Counted(
+        {
+            "rows": survey.rows,
+            "impressions": int(survey.impressions.sum()),
+            "clicks": int(survey.clicks.sum()) if opened.roles.click is not None else None,
+            "items": about["items"],
+            "factors": len(survey.keys),
+            "cells": about["cells"],
+            "queries": about["queries"],
+            "out": str(out),
+        }
+    )

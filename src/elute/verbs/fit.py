@@ -1,0 +1,134 @@
+"""`elute.fit`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Unpack
+
+from elute.errors import EluteError, NotRecoverable
+from elute.estimate.inference.bootstrap import Bootstrap
+from elute.estimate.inference.bootstrap import bootstrap as draw
+from elute.estimate.models.base import Estimator
+from elute.estimate.models.pbm import PBM
+from elute.estimate.models.registry import GIVEN, MODELS, build
+from elute.fits.fit import Fit
+from elute.fits.propensities import PropensitySource, read_propensities
+from elute.identify.components import components
+from elute.log import ClickLog
+from elute.progress import Progress, silent
+from elute.repair.plan import MergePlan
+from elute.verbs.plans import PlanSource, as_merge_plan
+from elute.verbs.source import LogOptions, LogSource, as_log
+
+SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn", "ncm", "cacm")
+"""As in `elute.clicks`, less the pbm that is among the others; they read whole pages and need `session=`."""
+
+
+def fit(
+    log: LogSource,
+    model: str = "pbm",
+    plan: PlanSource | None = None,
+    *,
+    allow_unidentified: bool = False,
+    seed: int | None = None,
+    tolerance: float | None = None,
+    max_iter: int | None = None,
+    prior: Literal["smooth"] | None = None,
+    relevance_prior: Literal["auto", "beta", "none"] | None = None,
+    propensities: PropensitySource | None = None,
+    clip: float | Literal["auto"] | None = None,
+    self_normalised: bool | None = None,
+    policy_aware: bool | None = None,
+    bootstrap: int | None = None,
+    cluster: str | None = None,
+    progress: Progress = silent,
+    **columns: Unpack[LogOptions],
+) -> Fit:
+    """Propensities of factors and relevance of items, with standard errors.
+
+    A log that is not recoverable is refused with `NotRecoverable`, unless a merge `plan` repairs it or
+    `allow_unidentified` says that each component is to have its own scale. Other parameters are the model's, left at
+    its own choice where they are None; one that it does not have is refused. `relevance_prior="none"`: no prior on
+    relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw, a fit, its folder, a file or a table.
+    `bootstrap`: error bars from so many draws of clusters, by default of queries. `columns`: as for `elute.read_log`.
+    """
+    opened, merges = as_log(log, **columns), None
+    if opened.roles.click is None:
+        raise EluteError(f"{opened.engine.label} has no clicks to fit")
+    options: dict[str, Any] = {
+        "seed": seed,
+        "tolerance": tolerance,
+        "max_iter": max_iter,
+        "prior": prior,
+        "relevance_prior": relevance_prior,
+        "clip": clip,
+        "self_normalised": self_normalised,
+        "policy_aware": policy_aware,
+    }
+    if model in SESSION_MODELS:
+        options |= {"plan": plan, "propensities": propensities, "bootstrap": bootstrap, "cluster": cluster}
+        return _fit_sessions(opened, model, progress, **options)
+    if model not in MODELS:
+        raise EluteError(f"no model '{model}'; there are: {', '.join((*MODELS, *SESSION_MODELS))}")
+    estimator = build(model, **options, propensities=read_propensities(propensities), progress=progress)
+    if (bootstrap is not None or cluster is not None) and not isinstance(estimator, PBM):
+        raise EluteError(f"model '{model}' has no `bootstrap=`; pbm has")
+    if cluster is not None and bootstrap is None:
+        raise EluteError("`cluster=` says what `bootstrap=` draws: give that too")
+    merges = as_merge_plan(plan)
+    _refuse_unidentified(opened, estimator, merges, allow_unidentified or model in GIVEN, bootstrap is None, progress)
+    if bootstrap is None or not isinstance(estimator, PBM):
+        estimator.fit(opened, merges, allow_unidentified=True)
+        return Fit.of_estimator(model, estimator, opened)
+    drawn = _bootstrap(estimator, opened, merges, bootstrap, cluster, progress)
+    found = Fit.of_estimator(model, estimator, opened, drawn)
+    found.summary["bootstrap"] = {"cluster": cluster or opened.roles.query, **drawn.to_dict()}
+    return found
+
+
+def _refuse_unidentified(
+    log: ClickLog, estimator: Estimator, plan: MergePlan | None, allowed: bool, streams: bool, progress: Progress
+) -> None:
+    """Count the log, in partitions where that will do, and refuse one that is not recoverable before anything is
+    fitted to it."""
+    by_partition = isinstance(estimator, PBM) and estimator.by_share and streams
+    if not (by_partition and log.shares(progress)):
+        log.counts(progress)
+    found = len(components(log.connect(progress), log.survey.factors, log.survey.impressions, plan))
+    if found > 1 and not allowed:
+        raise NotRecoverable(found)
+
+
+def _bootstrap(
+    model: PBM, log: ClickLog, plan: MergePlan | None, replicates: int, cluster: str | None, progress: Progress
+) -> Bootstrap:
+    """Fit the model and report the bootstrap's errors with it. Where each item has one query, drawing queries is
+    drawing items, and the log need not be read again."""
+    counts, column = log.counts(progress), cluster or log.roles.query
+    if column is None:
+        raise EluteError("the log has no query column to draw by: name one with `cluster=`")
+    by_query = column == log.roles.query and log.roles.items_within_queries
+    clusters = None if by_query else counts.read_clusters(column)
+    drawn = draw(
+        model,
+        counts,
+        clusters,
+        plan=plan,
+        replicates=replicates,
+        seed=model.seed,
+        allow_unidentified=True,
+        progress=progress,
+    )
+    model.report_errors(drawn.propensity_log_se, drawn.relevance_log_se)
+    return drawn
+
+
+def _fit_sessions(
+    log: ClickLog, model: str, progress: Progress, *, seed: int | None, max_iter: int | None, **refused: object
+) -> Fit:
+    """A session click model; `refused`: parameters of other models, which must not be given."""
+    from elute.sessions.fit import fit_log
+
+    for option, value in refused.items():
+        if value not in (None, False):
+            raise EluteError(f"model '{model}' has no `{option}=`")
+    return Fit.of_sessions(fit_log(log, model, seed=seed or 0, max_iter=max_iter, progress=progress), log)

@@ -1,0 +1,112 @@
+"""`elute.merge` and `elute.swap`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias, Unpack
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute.checking.check import Check
+from elute.engines.duckdb.source import Source
+from elute.errors import EluteError
+from elute.progress import Progress, silent
+from elute.repair import given
+from elute.repair.budget import Objective
+from elute.repair.given import Given
+from elute.repair.merge import merge as plan_merges
+from elute.repair.plan import MergePlan, SwapPlan
+from elute.repair.swap import TARGET_SE, Constraints
+from elute.repair.swap import swap as plan_swaps
+from elute.verbs.source import LogOptions, LogSource, as_check
+
+Floats = NDArray[np.float64]
+Table: TypeAlias = "pa.Table | str | Path"
+"""A table, or the file of one."""
+
+
+def merge(
+    check: Check | LogSource,
+    *,
+    features: str | Sequence[str] | None = None,
+    vectors: Table | None = None,
+    weights: Mapping[str, float] | None = None,
+    propensity: Given | None = None,
+    date: str | None = None,
+    progress: Progress = silent,
+    **columns: Unpack[LogOptions],
+) -> MergePlan:
+    """Plan the merges of least total cost (Algorithm 3): K - 1 pairs of factors for K components.
+
+    `check`: of `elute.check`, or what that takes. The cost of a pair is the distance of the two factors' bias features:
+    `features` names bias columns, `vectors` is a table of features keyed by them, `weights` weighs them (see
+    `elute.repair.features`). `propensity`, by factor where it is known from elsewhere, adds the error bound of
+    Propositions 2 and 4. `date` is kept in the plan as it is given.
+    """
+    verdict = as_check(check, progress=progress, **columns)
+    return plan_merges(
+        verdict,
+        features=[features] if isinstance(features, str) else features,
+        vectors=_table(vectors),
+        weights=weights,
+        propensity=None if propensity is None else given.propensity(verdict, propensity),
+        date=date,
+    )
+
+
+def swap(
+    check: Check | LogSource,
+    relevance: Given | None = None,
+    propensity: Given | None = None,
+    *,
+    target_se: float = TARGET_SE,
+    constraints: Constraints | None = None,
+    max_position_change: float | None = None,
+    only_positions: Sequence[float] | None = None,
+    exclude_items: Table | None = None,
+    min_impressions: int = 0,
+    budget: int | None = None,
+    objective: Objective = "max",
+    first: MergePlan | None = None,
+    date: str | None = None,
+    progress: Progress = silent,
+    **columns: Unpack[LogOptions],
+) -> SwapPlan:
+    """Plan the swaps of least total cost (Algorithm 2): K - 1 items to show elsewhere for K components.
+
+    `check`: of `elute.check`, or what that takes. `relevance` by item and `propensity` by factor may come from
+    anywhere; without them the position-based model is fitted under `first`, by default the cheapest merge plan. Each
+    swap says how many impressions bring the standard error of the new link's log-propensity ratio under `target_se`.
+    What a real system allows is said by `constraints`, or one by one. With a `budget` of impressions the plan also
+    spends what the links leave, where it most reduces the largest (or the mean) standard error.
+    """
+    if (relevance is None) != (propensity is None):
+        raise EluteError("give both `relevance=` and `propensity=`, or neither (then both are fitted)")
+    verdict = as_check(check, progress=progress, **columns)
+    limits = constraints or Constraints(
+        max_position_change=max_position_change,
+        only_positions=only_positions,
+        exclude_items=_table(exclude_items),
+        min_impressions=min_impressions,
+    )
+    r = None if relevance is None else given.relevance(verdict, relevance)
+    o = None if propensity is None else given.propensity(verdict, propensity)
+    return plan_swaps(
+        verdict,
+        r,
+        o,
+        target_se=target_se,
+        constraints=limits,
+        budget=budget,
+        objective=objective,
+        first=first,
+        date=date,
+        progress=progress,
+    )
+
+
+def _table(source: Table | None) -> pa.Table | None:
+    return Source(str(source)).table() if isinstance(source, str | Path) else source

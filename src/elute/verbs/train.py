@@ -1,0 +1,96 @@
+"""`elute.train`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Self, Unpack
+
+from elute._util.text import count
+from elute.cells.factors import describe as describe_factor
+from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY
+from elute.fits.propensities import PropensitySource, read_propensities
+from elute.progress import Progress, silent
+from elute.results.base import Fields, Recorded
+from elute.results.card import Bars, Card
+from elute.training.folder import SUMMARY
+from elute.training.learn import How
+from elute.training.learn import train as train_ranker
+from elute.training.task import Inputs
+from elute.verbs.source import LogOptions, LogSource, as_log, as_paths
+
+Files = str | Path | Sequence[str | Path]
+
+
+class Trained(Recorded):
+    """A ranker in a folder, and how its training went. Fields are attributes."""
+
+    def __init__(self, fields: dict[str, Any], folder: Path | None = None) -> None:
+        super().__init__(fields)
+        self.folder = folder
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """A ranker from its folder, or what `save` wrote of it."""
+        if not Path(path).is_dir():
+            return super().load(path)
+        found = super().load(Path(path) / SUMMARY)
+        found.folder = Path(path)
+        return found
+
+    @classmethod
+    def describe(cls, fields: Fields) -> Card:
+        unit = "trees" if fields["model"] == "lightgbm" else "steps"
+        held = "" if fields["ndcg"] is None else f", nDCG@10 {fields['ndcg']:.4f} on the validation data"
+        what = f"{fields['learner']} ({fields['model']}): {fields['steps']:,} {unit} in {fields['seconds']:.1f} s"
+        rows = fields["propensities"]
+        named = [{k: v for k, v in row.items() if k not in ("propensity", "log_se")} for row in rows]
+        chart = Bars("Propensities", [describe_factor(row) for row in named], [row["propensity"] for row in rows])
+        figures = [(count(fields["pages"]), "pages"), (count(fields["clicks"]), "clicks")]
+        for data, found in fields["metrics"].items():
+            figures += [(f"{value:.4f}", f"{metric} on {data}") for metric, value in found.items()]
+        notes = [fields["note"]] if fields["note"] else []
+        return Card("calm", "Trained", f"{what}, loss {fields['loss']:.4f}{held}.", figures, chart, notes)
+
+
+def train(
+    log: LogSource,
+    features: Files,
+    out: str | Path,
+    *,
+    learner: str = "elute",
+    model: str = "mlp",
+    score: str | None = None,
+    propensities: PropensitySource | None = None,
+    randomised: LogSource | None = None,
+    items: Literal["ids", "features"] | None = None,
+    validation: Files = (),
+    test: Files = (),
+    patience: int | None = None,
+    steps: int | None = None,
+    batch: int = 256,
+    rate: float | None = None,
+    seed: int = 0,
+    on_disk: bool = False,
+    resume: bool = False,
+    progress: Progress = silent,
+    **columns: Unpack[LogOptions],
+) -> Trained:
+    """Learn a ranker from the clicks of a log and features of its documents, into the folder `out`.
+
+    `features`: Parquet with the query and document columns of the log and a numeric column a feature, or LETOR files;
+    `validation` and `test`: the same with grades. `learner`: how to learn; `model`: mlp, linear or lightgbm. `score`
+    (upe), `propensities` (ipw) and `randomised` (ipw-random) are what these learners need; `items` is what the learner
+    `elute` takes for one item. A page is a session and a query. `columns`: as for `elute.read_log`.
+    """
+    opened = as_log(log, **columns)
+    options = opened.options
+    if items is None and learner == "elute" and options.get("item") is not None:
+        items = "ids"
+    key = (str(options.get("query", DEFAULT_QUERY)), str(options.get("doc", DEFAULT_DOC)))
+    random = None if randomised is None else as_log(randomised, **columns)
+    known = read_propensities(propensities)
+    inputs = Inputs(learner, score, known, random, as_paths(validation), as_paths(test), items)
+    how = How(model, steps, batch, rate, patience, seed, on_disk)
+    fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
+    return Trained(fields, Path(out))
