@@ -5,6 +5,7 @@ All imports count, also those within functions and those for type checkers only:
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -78,6 +79,15 @@ def test_every_room_is_on_the_page() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = {name.split(".")[1] for name in EVERY if "." in name} - {"__main__"}
     assert {name for name in named if f"`{name}`" not in page} == set()
+
+
+def test_files_named_for_contributors_exist() -> None:
+    """Names in capitals stand for one's own."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"[`(]((?:src|tests|docs|research)/[\w./-]+)[`)]", page))
+    assert len(named) > 40
+    own = {name for name in named if re.search(r"\b(test_)?(NAME|VERB|PAPER|TABLE)\b", name)}
+    assert {name for name in named - own if not (ROOT / name).exists()} == set()
 
 
 def test_circles_are_found(tmp_path: Path) -> None:

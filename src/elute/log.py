@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from elute.cells import chunks
 from elute.cells.counts import Counts
-from elute.cells.partitions import Shares
+from elute.cells.partitions import Partitions
 from elute.cells.rankable import Rankable, rankable
 from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, Columns, Roles, resolve
 from elute.cells.structure import Structure, of_counts
@@ -56,7 +56,7 @@ class ClickLog:
             self._counts = self.engine.count(self.roles, self.survey, progress)
         return self._counts
 
-    def shares(self, progress: Progress = silent) -> Shares | None:
+    def shares(self, progress: Progress = silent) -> Partitions | None:
         """The cells in shares, where they are too many to be held at once; None where `counts` holds them all."""
         if self._counts is None and isinstance(self.engine, Distributed):
             return self.engine.shares(self.roles, self.survey, progress)

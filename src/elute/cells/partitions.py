@@ -28,7 +28,7 @@ Work = Callable[[Share], T]
 Columns = Mapping[str, NDArray[Any]]
 
 
-class Shares(Protocol):
+class Partitions(Protocol):
     """A log's cells in shares. `work` must be picklable: it may run in another process, on another machine."""
 
     @property

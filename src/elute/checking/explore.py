@@ -42,7 +42,7 @@ def explore(log: ClickLog, progress: Progress = silent) -> list[Subset]:
     """Every non-empty subset, smallest first, in the order of the columns."""
     columns = log.survey.factors.column_names
     if len(columns) > MAX_COLUMNS:
-        raise EluteError(f"--explore takes at most {MAX_COLUMNS} bias columns, not {len(columns)}: name fewer")
+        raise EluteError(f"`explore=True` takes at most {MAX_COLUMNS} bias columns, not {len(columns)}: name fewer")
     subsets = [chosen for size in range(1, len(columns) + 1) for chosen in combinations(columns, size)]
     links = edges(log.structure(progress).root)
     verdicts = []

@@ -9,13 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from elute.errors import EluteError
+from elute.errors import EluteError, MissingExtra
 
 try:
     import jax  # noqa: F401
     import optax  # noqa: F401
 except ModuleNotFoundError as missing:
-    raise EluteError('session click models need jax and optax; run: pip install "elute[neural]"') from missing
+    raise MissingExtra("a session click model", "jax and optax", "neural") from missing
 
 if TYPE_CHECKING:
     from elute.clicks.base.model import ClickModel

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elute.cells.chunks import Part
 from elute.cells.counts import Counts
-from elute.cells.partitions import Shares
+from elute.cells.partitions import Partitions
 from elute.cells.rankable import Rankable
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
@@ -78,7 +78,7 @@ class Distributed(Engine, Protocol):
     ) -> Rankable:
         """Rankable queries where `component` is that of every factor."""
 
-    def shares(self, roles: Roles, survey: Survey, progress: Progress) -> Shares | None:
+    def shares(self, roles: Roles, survey: Survey, progress: Progress) -> Partitions | None:
         """The cells in shares; None where they are few enough to be handed over."""
 
 

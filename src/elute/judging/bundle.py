@@ -96,7 +96,7 @@ def _weights(fit: Fit, log: ClickLog) -> NDArray[np.float64]:
     if parts > 1:
         raise EluteError(
             f"{fit.label} has {parts:,} components, each at its own scale: weights cannot be compared across them; "
-            "mend the log with 'elute repair' and fit again with --plan"
+            "repair the log with `elute.merge` and fit again with `plan=`"
         )
     return given(log, fit.propensities).weight
 
@@ -105,7 +105,7 @@ def _asked(log: ClickLog, position: str) -> Asked:
     session = log.roles.session or SESSION
     if session not in log.engine.columns:
         raise EluteError(
-            f"{log.engine.label} has no column '{session}'; name the column of a result page's id with --session"
+            f"{log.engine.label} has no column '{session}'; name the column of a result page's id: `session=`"
         )
     return Asked(replace(log.roles, session=session), position, None, False)
 
@@ -120,7 +120,7 @@ def _places(log: ClickLog) -> Places:
     try:
         position = factors[found[0]].cast(pa.float64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise EluteError(f"{log.engine.label}: '{found[0]}' holds places that are no numbers; write numbers") from None
+        raise EluteError(f"{log.engine.label}: '{found[0]}' holds places that are not numbers; write numbers") from None
     return Places(found[0], position.astype(np.int64))
 
 

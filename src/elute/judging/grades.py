@@ -84,12 +84,12 @@ def rule(text: str | None, levels: int | None) -> Rule:
     try:
         cuts = tuple(float(cut) for cut in text.split(","))
     except ValueError:
-        raise EluteError(f"--grades '{text}' is neither 'quantiles' nor thresholds such as 0.1,0.3,0.6") from None
+        raise EluteError(f"`grades=` is '{text}', neither 'quantiles' nor thresholds such as 0.1,0.3,0.6") from None
     rising = all(a < b for a, b in pairwise(cuts))
     if not rising or not all(math.isfinite(cut) and cut > 0 for cut in cuts):
-        raise EluteError(f"--grades {text}: thresholds must be numbers above 0 in rising order, as in 0.1,0.3,0.6")
+        raise EluteError(f"`grades='{text}'`: thresholds must be numbers above 0 in rising order, as in 0.1,0.3,0.6")
     if levels is not None and levels != len(cuts) + 1:
         raise EluteError(
-            f"--grades {text} makes {len(cuts) + 1} grades, not the {levels} of --levels; drop one of both"
+            f"`grades='{text}'` makes {len(cuts) + 1} grades, not the {levels} of `levels=`; drop one of them"
         )
     return Thresholds(cuts)

@@ -80,7 +80,7 @@ def judge(
     elif isinstance(rule, Thresholds) and len(np.unique(component[kept])) > 1:
         raise EluteError(
             f"{fit.label} has {len(np.unique(component[kept]))} components, each at its own scale, and thresholds "
-            "would compare across them; use --grades quantiles, or mend the log with 'elute repair' and fit again"
+            "would compare across them; use `grades='quantiles'`, or repair the log with `elute.merge` and fit again"
         )
     if not kept.any():
         why = ", ".join(f"{reason} {n.judgments:,}" for reason, n in left.items() if n.judgments)
@@ -95,7 +95,7 @@ def judge(
 def _pairs(fit: Fit, query: str, doc: str, log: object | None) -> tuple[pa.Table, Ints]:
     """Queries and documents, and the fit's row for each; -1 where it has none."""
     if query == doc:
-        raise EluteError(f"--query and --doc are both '{query}'; name two columns")
+        raise EluteError(f"`query=` and `doc=` are both '{query}'; name two columns")
     if {query, doc} == set(fit.provenance.item):
         return _decoded(fit.relevance.select([query, doc])), np.arange(fit.relevance.num_rows)
     item = fit.provenance.item
@@ -172,7 +172,7 @@ def _standard_error(fit: Fit) -> Floats:
         np.asarray(fit.relevance[name].cast(pa.float64()).to_numpy()) for name in ("relevance", "log_se", "impressions")
     )
     if not np.isfinite(log_se).any():
-        raise EluteError(f"{fit.label} (model {fit.model}) has no error bars for --min-precision; fit with pbm")
+        raise EluteError(f"{fit.label} (model {fit.model}) has no error bars for `min_precision=`; fit with pbm")
     error = np.where(relevance > 0, relevance * log_se, np.nan)
     if fit.propensities is not None:
         component, propensity = (fit.propensities[name].to_numpy() for name in ("component", "propensity"))

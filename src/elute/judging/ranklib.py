@@ -32,7 +32,7 @@ def write(path: str | Path, judgments: Judgments, features: Features | None = No
             named = f"docid = {word(judgments.doc[at])} query = {word(judgments.query[at])}"
             file.write(f"{grade} qid:{number}{columns} # {named}\n")
     if features is None:
-        return ["without --features the lines have grades and names only: nothing can be trained on them"]
+        return ["without `features=` the lines have grades and names only: nothing can be trained on them"]
     return []
 
 
@@ -55,6 +55,6 @@ def _rows(judgments: Judgments, features: Features) -> NDArray[np.int64]:
         at = int(bad[0])
         raise EluteError(
             f"{len(bad):,} of {len(rows):,} judged documents have no features in {features.label}, for instance query "
-            f"{judgments.query[at]}, document {judgments.doc[at]}; add them, or leave --features out"
+            f"{judgments.query[at]}, document {judgments.doc[at]}; add them, or leave `features=` out"
         )
     return rows

@@ -17,7 +17,7 @@ def write(path: str | Path, judgments: Judgments) -> list[str]:
             raise EluteError(
                 f"qrels are separated by blanks, and {len(bad):,} {kind} ids are empty or hold one, for instance "
                 f"{bad[0]!r}; name a column of ids without blanks (--{'query' if kind == 'query' else 'doc'} COL "
-                "--log LOG), or use another format"
+                "`log=`), or use another format"
             )
     with whole(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         rows = zip(judgments.query, judgments.doc, judgments.grade.tolist(), strict=True)

@@ -64,7 +64,7 @@ def _own(values: pa.ChunkedArray, column: str) -> Floats:
     if distinct > MAX_VALUES:
         raise EluteError(
             f"bias column '{column}' has {distinct:,} values, too many to compare without vectors: "
-            "give a table of vectors keyed by it (--bias-features vectors.parquet)"
+            "give a table of vectors keyed by it, as `bias_features=`"
         )
     return np.asarray(np.eye(distinct)[codes] / np.sqrt(2))
 

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 
-from elute.errors import EluteError
+from elute.errors import MissingExtra
 from elute.reporting.markup import Safe, join, script_json, tag
 from elute.reporting.parts import Block, Commands, Figure, Grid, Note, Section
 from elute.results.card import Tone
@@ -59,7 +59,7 @@ def library() -> str:
     try:
         import vl_convert
     except ImportError:
-        raise EluteError('a report needs vl-convert-python: pip install "elute[report]"') from None
+        raise MissingExtra("a report", "vl-convert-python", "report") from None
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 

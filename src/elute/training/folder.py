@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute._util.files import whole, write_text
-from elute.errors import EluteError
+from elute.errors import EluteError, MissingExtra
 from elute.ranking.network import Arrays, numpy_scores
 
 NETWORK = "ranker.npz"
@@ -44,7 +44,7 @@ def start(folder: Path, settings: dict[str, Any], resume: bool) -> Path:
     if checkpoint.exists() and resume:
         _compare(checkpoint, json.loads(known.read_text()) if known.exists() else {}, settings)
     elif checkpoint.exists() and not (folder / SUMMARY).exists():
-        raise EluteError(f"{checkpoint} is of a training that did not end; add --resume to go on, or delete it")
+        raise EluteError(f"{checkpoint} is of a training that did not end; add `resume=True` to go on, or delete it")
     else:
         checkpoint.unlink(missing_ok=True)
     for old in (SUMMARY, NETWORK, TREES):
@@ -77,9 +77,9 @@ def load(folder: Path) -> Ranker:
         fields = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         return ranker(folder, fields)
     except FileNotFoundError:
-        raise EluteError(f"{folder} holds no {SUMMARY}; train a ranker into it with 'elute train --out'") from None
+        raise EluteError(f"{folder} holds no {SUMMARY}; train a ranker into it with `elute.train`") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise EluteError(f"{folder / SUMMARY} is not as 'elute train' writes it ({error}); train again") from error
+        raise EluteError(f"{folder / SUMMARY} is not what `elute.train` writes ({error}); train again") from error
 
 
 def ranker(folder: Path, fields: dict[str, Any]) -> Ranker:
@@ -104,7 +104,7 @@ def _trees(path: Path) -> Callable[[NDArray[np.float32]], NDArray[Any]]:
     try:
         import lightgbm
     except ImportError as error:
-        raise EluteError('this ranker needs LightGBM: pip install "elute[trees]"') from error
+        raise MissingExtra("this ranker", "LightGBM", "trees") from error
     try:
         model = lightgbm.Booster(model_file=str(path))
     except lightgbm.basic.LightGBMError as error:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.auditing.ranking_metrics import ndcg
-from elute.errors import EluteError
+from elute.errors import EluteError, MissingExtra
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
 from elute.training.task import Task
@@ -102,7 +102,7 @@ def grow(
     try:
         import lightgbm
     except ImportError as error:
-        raise EluteError('--model lightgbm needs LightGBM: pip install "elute[trees]"') from error
+        raise MissingExtra("`model='lightgbm'`", "LightGBM", "trees") from error
     lists = flat(task.pages.documents, task.targets())
     kept, document = np.unique(lists.document, return_inverse=True)
     lists, seen = lists._replace(document=document.astype(np.int32)), task.features.values[kept]
@@ -124,5 +124,5 @@ def grow(
         if patience is not None and number - best[0] >= patience:
             break
     if not history:
-        raise EluteError("no tree could be grown: too few documents have clicks; collect more, or use --model linear")
+        raise EluteError("no tree could be grown: too few documents have clicks; collect more, or use `model='linear'`")
     return Grown(model, best[0], history)

@@ -31,8 +31,7 @@ Table: TypeAlias = "pa.Table | str | Path"
 def merge(
     check: Check | LogSource,
     *,
-    features: str | Sequence[str] | None = None,
-    vectors: Table | None = None,
+    bias_features: str | Sequence[str] | Table | None = None,
     weights: Mapping[str, float] | None = None,
     propensity: Given | None = None,
     date: str | None = None,
@@ -41,16 +40,17 @@ def merge(
 ) -> MergePlan:
     """Plan the merges of least total cost (Algorithm 3): K - 1 pairs of factors for K components.
 
-    `check`: of `elute.check`, or what that takes. The cost of a pair is the distance of the two factors' bias features:
-    `features` names bias columns, `vectors` is a table of features keyed by them, `weights` weighs them (see
+    `check`: of `elute.check`, or what that takes. The cost of a pair is the distance of its factors' `bias_features`:
+    names of bias columns (by default all), or a table of vectors keyed by them; `weights` weighs them (see
     `elute.repair.features`). `propensity`, by factor where it is known from elsewhere, adds the error bound of
     Propositions 2 and 4. `date` is kept in the plan as it is given.
     """
     verdict = as_check(check, progress=progress, **columns)
+    names, vectors = _features(verdict, bias_features)
     return plan_merges(
         verdict,
-        features=[features] if isinstance(features, str) else features,
-        vectors=_table(vectors),
+        features=names,
+        vectors=vectors,
         weights=weights,
         propensity=None if propensity is None else given.propensity(verdict, propensity),
         date=date,
@@ -106,6 +106,16 @@ def swap(
         date=date,
         progress=progress,
     )
+
+
+def _features(check: Check, given: str | Sequence[str] | Table | None) -> tuple[list[str] | None, pa.Table | None]:
+    """Names of bias columns, or a table."""
+    if given is None or isinstance(given, pa.Table | Path):
+        return None, _table(given)
+    names = [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
+    if isinstance(given, str) and not all(name in check.log.roles.bias for name in names):
+        return None, _table(given)
+    return names, None
 
 
 def _table(source: Table | None) -> pa.Table | None:

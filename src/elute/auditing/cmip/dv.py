@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from elute.auditing.cmip.strata import Floats, Ints, Stratum
-from elute.errors import EluteError
+from elute.errors import MissingExtra
 
 FOLDS = 5
 REPETITIONS = 5
@@ -106,5 +106,5 @@ def _lightgbm() -> ModuleType:
     try:
         import lightgbm
     except ImportError:
-        raise EluteError("the estimator 'dv' needs LightGBM: pip install \"elute[trees]\"") from None
+        raise MissingExtra("the estimator 'dv'", "LightGBM", "trees") from None
     return lightgbm

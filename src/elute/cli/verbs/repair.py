@@ -104,8 +104,7 @@ def _merge(
 ) -> MergePlan:
     from elute.verbs.repair import merge
 
-    columns, vectors = _features(check, bias_features)
-    return merge(check, features=columns, vectors=vectors, weights=_weights(weights), propensity=propensity, date=date)
+    return merge(check, bias_features=bias_features, weights=_weights(weights), propensity=propensity, date=date)
 
 
 def _swap(
@@ -128,16 +127,6 @@ def _swap(
         progress=progress,
         **{name: value for name, value in given.items() if name not in ("bias_features", "weights")},
     )
-
-
-def _features(check: Check, given: str | None) -> tuple[list[str] | None, str | None]:
-    """Names of bias columns, or the file of a table."""
-    if given is None:
-        return None, None
-    names = [name.strip() for name in given.split(",")]
-    if all(name in check.log.roles.bias for name in names):
-        return names, None
-    return None, given
 
 
 def _weights(given: str | None) -> dict[str, float] | None:

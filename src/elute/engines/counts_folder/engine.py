@@ -147,7 +147,7 @@ class CountsEngine:
             names = dict(self._about["roles"])
             self.roles = Roles(item=tuple(names.pop("item")), bias=tuple(names.pop("bias")), **names)
         except (KeyError, TypeError, ValueError) as error:
-            raise EluteError(f"{self._folder / MARK} is not what 'elute count' writes: {error}") from error
+            raise EluteError(f"{self._folder / MARK} is not what `elute.count` writes: {error}") from error
         self.label: str = self._about["log"]
         source = changed(self.state)
         if source is not None:

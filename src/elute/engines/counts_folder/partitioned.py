@@ -70,7 +70,7 @@ class CountsInParts(KeepsQueries, CountsEngine):
             sizes = self._read("items", [CELLS], group)[CELLS].to_numpy()
             cells = self._read("cells", None, group)
             if cells.num_rows != sizes.sum():
-                raise EluteError(f"{self._folder} is not as 'elute count' wrote it: count the log again")
+                raise EluteError(f"{self._folder} is not as `elute.count` wrote it: count the log again")
             arrays = (cells[name].to_numpy() for name in ("factor", "impressions", "clicks"))
             yield Share(group, Cells(np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), *arrays))
 

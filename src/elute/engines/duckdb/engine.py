@@ -210,7 +210,7 @@ class DuckDBEngine:
             f"FROM {self._keyed} {quoting.conjunction(self._usable(roles, survey.nulls))}"
         )
         if table.num_rows != len(items):
-            raise EluteError("two items share a 64-bit hash; run again with exact item codes (--exact)")
+            raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
         order = np.argsort(items.find(table["elute_key"].to_numpy()))
         return table.drop_columns("elute_key").take(pa.array(order))
 

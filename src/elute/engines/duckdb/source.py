@@ -103,7 +103,7 @@ class Source:
                 raise KeyboardInterrupt from None
             raise
         except duckdb.OutOfMemoryException as error:
-            raise EluteError(f"{self.label} takes more memory than it may: give more with --memory") from error
+            raise EluteError(f"{self.label} takes more memory than it may: give more with `memory=`") from error
         except duckdb.Error as error:
             if not self._over_network:
                 raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error

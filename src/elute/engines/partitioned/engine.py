@@ -50,7 +50,7 @@ BUFFERED = 16 << 20
 def share_of(memory: int) -> int:
     """A third of what a limit leaves; refuses one that cannot be kept to."""
     if memory < LEAST:
-        raise EluteError(f"--memory {memory / 2**20:.0f}MB is too little; give at least {LEAST >> 20}MB")
+        raise EluteError(f"`memory=`: {memory / 2**20:.0f}MB is too little; give at least {LEAST >> 20}MB")
     return (memory - BASE) // 3
 
 
@@ -136,7 +136,7 @@ class OutOfCoreEngine(KeepsQueries, DuckDBEngine):
             if table.num_rows != len(keys):
                 raise EluteError(
                     f"{self.label} has changed while it was read, or two items share a 64-bit hash; run again, "
-                    "with exact item codes (--exact)"
+                    "with exact item codes (`exact=True`)"
                 )
             order = np.empty(len(keys), np.int64)
             order[np.argsort(keys)] = np.argsort(table[KEY].to_numpy())

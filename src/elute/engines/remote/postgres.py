@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from elute._util.urls import scrubbed, shown
 from elute.engines.sql import quoting
-from elute.errors import EluteError
+from elute.errors import EluteError, MissingExtra
 
 _URL = re.compile(r"(?P<server>\w+://(?:[^/@]*@)?[^#@]*)#(?P<table>.+)", re.DOTALL)
 _AS_THEY_ARE = (
@@ -96,7 +96,7 @@ def transaction(url: str) -> Iterator[tuple[Any, str]]:
         from adbc_driver_manager import Error
         from adbc_driver_postgresql import dbapi
     except ImportError:
-        raise EluteError("the driver for Postgres is not installed: pip install 'elute[postgres]'") from None
+        raise MissingExtra("Postgres", "its driver", "postgres") from None
     server, table = _parts(url)
     try:
         with dbapi.connect(server, autocommit=False) as connection, connection.cursor() as cursor:

@@ -82,7 +82,7 @@ class SparkCells:
             return unsigned_again(pa.concat_tables(block.names for block in blocks)).rename_columns(columns)
         table = self._exchange.through_files(self._names(), "items")
         if table.num_rows != len(keys):
-            raise EluteError("two items share a 64-bit hash; run again with exact item codes (--exact)")
+            raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
         order = np.argsort(coded(keys).find(table["elute_key"].to_numpy().view(np.uint64)))
         return table.drop_columns("elute_key").rename_columns(columns).take(pa.array(order))
 

@@ -65,7 +65,7 @@ class Exchange:
             return self._place
         master = self._log.frame.sparkSession.sparkContext.master or ""
         if self._spill is None and not master.startswith("local"):
-            raise EluteError("on a cluster cells are handed over in a folder that all machines see: give --spill DIR")
+            raise EluteError("on a cluster cells are handed over in a folder that all machines see: give `spill=`")
         folder, remove = scratch.folder(self._spill)
         weakref.finalize(self, remove)
         self._place = folder.resolve().as_uri()

@@ -75,4 +75,4 @@ class SparkShares:
             rows += table.num_rows
             yield table.rename_columns([*self._columns, *schema.names])
         if rows != self._items:
-            raise EluteError("two items share a 64-bit hash; run again with exact item codes (--exact)")
+            raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from elute._util.urls import is_postgres, shown
 from elute.engines.duckdb.source import FORMATS
-from elute.errors import EluteError
+from elute.errors import EluteError, MissingExtra
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ def session() -> SparkSession:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise EluteError("Spark is not installed: pip install 'elute[spark]'") from None
+        raise MissingExtra("`engine='spark'`", "PySpark", "spark") from None
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -53,7 +53,7 @@ def open_frame(source: object) -> tuple[DataFrame, str, bool]:
     paths = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
     label = shown(paths[0]) if len(paths) == 1 else f"{shown(paths[0])} and {len(paths) - 1} more"
     if any(is_postgres(path) or path.startswith("duckdb://") for path in paths):
-        raise EluteError(f"{shown(paths[0])} is not for Spark; leave out --engine spark")
+        raise EluteError(f"{shown(paths[0])} is not for Spark; leave out `engine='spark'`")
     kind = _kind(paths)
     with failing(f"cannot read {label}"):
         if kind == "parquet":

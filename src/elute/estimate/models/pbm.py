@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elute.cells.counts import Cells, Counts
-from elute.cells.partitions import Shares
+from elute.cells.partitions import Partitions
 from elute.errors import EluteError
 from elute.estimate.models.base import Estimator, Solution, Start, refuse_several, rescale, started
 from elute.estimate.partitioned import fit
@@ -117,7 +117,7 @@ class PBM(Estimator):
         return other
 
     def fit(
-        self, source: ClickLog | Counts | Shares, plan: Plan | None = None, *, allow_unidentified: bool = False
+        self, source: ClickLog | Counts | Partitions, plan: Plan | None = None, *, allow_unidentified: bool = False
     ) -> Self:
         """Estimate from a log, its counts, or cells in shares, as a log has them that was read with a limit of memory
         (see `elute.estimate.partitioned.fit`).

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.partitions import Shares
+from elute.cells.partitions import Partitions
 from elute.estimate.partitioned.items import (
     DESCRIPTION,
     Describing,
@@ -66,7 +66,7 @@ _LARGEST = 2_000_000
 class FitByShare:
     """A fit, by merged factor where not said otherwise."""
 
-    shares: Shares
+    shares: Partitions
     fitted: Fitted
     known: Known
     iterations: int
@@ -100,7 +100,7 @@ def median_clicks(items_by_clicks: NDArray[np.int64]) -> float:
 
 
 def fit(
-    shares: Shares,
+    shares: Partitions,
     codes: Codes,
     wants_beta: Callable[[Outline], bool],
     start: Floats | None,
@@ -142,7 +142,7 @@ def fit(
     return FitByShare(shares, fitted, known, found.iterations, "; ".join(reasons), *_precision(shares, fitted, known))
 
 
-def _precision(shares: Shares, fitted: Fitted, known: Known) -> tuple[Flags, Codes, Floats, bool]:
+def _precision(shares: Partitions, fitted: Fitted, known: Known) -> tuple[Flags, Codes, Floats, bool]:
     """Which factors are tied to their reference, and the covariance of log o (`solve.standard_errors`)."""
     propensity, n = fitted.propensity, len(fitted.o)
     reference = references(propensity, fitted.component)
@@ -157,7 +157,7 @@ def _precision(shares: Shares, fitted: Fitted, known: Known) -> tuple[Flags, Cod
     return tied, row, drawn - drawn[reference], True
 
 
-def _draws(shares: Shares, fitted: Fitted, known: Known, draws: int, seed: int) -> Floats:
+def _draws(shares: Partitions, fitted: Fitted, known: Known, draws: int, seed: int) -> Floats:
     """Vectors whose covariance is that of log o, by column."""
     noise = shares.merged(Noise(fitted, draws, seed), np.add)
 
@@ -172,7 +172,7 @@ class _Search:
     """Newton's method over rounds."""
 
     def __init__(
-        self, shares: Shares, codes: Codes, of_factor: Codes, whole: bool, max_iter: int, progress: Progress
+        self, shares: Partitions, codes: Codes, of_factor: Codes, whole: bool, max_iter: int, progress: Progress
     ) -> None:
         self._shares, self._codes, self._of_factor, self._whole = shares, codes, of_factor, whole
         self._max_iter, self._progress = max_iter, progress

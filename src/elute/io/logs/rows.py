@@ -63,7 +63,7 @@ def parts(paths: Sequence[Path], cut: Cut, tally: Tally, progress: Progress, siz
             end = cut(text)
             if not end and len(text) > _LONGEST:
                 where = f"{path}, line {before + 1}"
-                raise EluteError(f"{where}: no page ends in the next {_LONGEST >> 20} MB; is --from the right format?")
+                raise EluteError(f"{where}: no page ends in the next {_LONGEST >> 20} MB; is `format=` the right one?")
             if end:
                 yield Part(path, text[:end], before)
                 before += text.count(b"\n", 0, end)

@@ -87,7 +87,7 @@ class Tally:
             shown = "; ".join(f"{self.unit} {problem.line}: {problem.reason}" for problem in self.problems)
             more = f"; and {bad - SHOWN:,} more soon after" if bad > SHOWN else ""
             raise EluteError(
-                f"{path}: {shown}{more}. Mend or remove what is malformed, or leave it out with --skip-malformed"
+                f"{path}: {shown}{more}. Correct or remove what is malformed, or leave it out: `skip_malformed=True`"
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from elute.errors import EluteError
+from elute.errors import MissingExtra
 
 
 def svg(spec: dict[str, Any]) -> str:
@@ -12,5 +12,5 @@ def svg(spec: dict[str, Any]) -> str:
     try:
         import vl_convert
     except ImportError:
-        raise EluteError('pictures need vl-convert-python: pip install "elute[report]"') from None
+        raise MissingExtra("a picture", "vl-convert-python", "report") from None
     return str(vl_convert.vegalite_to_svg(spec))

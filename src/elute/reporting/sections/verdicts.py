@@ -48,13 +48,9 @@ def read_audit(path: str | Path) -> dict[str, Any]:
         audit_section(fields)
         assumptions_section(fields)
     except FileNotFoundError:
-        raise EluteError(
-            f"no audit '{path}': write one with 'elute audit --fit DIR --log LOG --json > {path}'"
-        ) from None
+        raise EluteError(f"no audit '{path}': write one with `elute.audit`") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise EluteError(
-            f"{path} is not what 'elute audit --json' writes ({plain(repr(error), 120)}); run it again"
-        ) from None
+        raise EluteError(f"{path} is not what `elute.audit` writes ({plain(repr(error), 120)}); run it again") from None
     return fields
 
 

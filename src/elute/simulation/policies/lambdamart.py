@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from elute.errors import EluteError
+from elute.errors import EluteError, MissingExtra
 from elute.ranking.data import RankingData
 from elute.simulation.policies.base import Floats, Policy
 
@@ -34,7 +34,7 @@ class LambdaMART(Policy):
         try:
             import lightgbm
         except ImportError as error:
-            raise EluteError('LambdaMART needs LightGBM: pip install "elute[trees]"') from error
+            raise MissingExtra("LambdaMART", "LightGBM", "trees") from error
         settings = {
             "objective": "lambdarank",
             "num_leaves": self.leaves,
