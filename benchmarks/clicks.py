@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from benchmarks import logs, measure
 from benchmarks.peers import clax
 from elute.auditing.perplexity import conditional_perplexity, perplexity
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 from elute.simulation.users import build_user
 
 RANKS, QUERIES_PER, HELD_OUT = 10, 100, 50_000
@@ -40,15 +40,15 @@ def relevance_of(sessions: int) -> np.ndarray:
     return np.random.default_rng(0).beta(1.0, 4.0, max(sessions // QUERIES_PER, 1) * RANKS)
 
 
-def draw(name: str, relevance: np.ndarray, sessions: int, seed: int) -> tuple[np.ndarray, np.ndarray, Shown]:
+def draw(name: str, relevance: np.ndarray, sessions: int, seed: int) -> tuple[np.ndarray, np.ndarray, ShownPages]:
     """Documents, clicks and what was shown: a query's ten documents in an order that leans to the relevant."""
     rng = np.random.default_rng(seed)
     query = rng.integers(0, len(relevance) // RANKS, sessions)
     doc = query[:, None] * RANKS + np.arange(RANKS)
     order = np.argsort(-(relevance[doc] + 0.3 * rng.normal(size=doc.shape)), axis=1)
     doc = np.take_along_axis(doc, order, axis=1)
-    shown = Shown(relevance[doc], np.full(sessions, RANKS))
-    return doc, build_user(name, **USERS[name]).clicks(shown, rng), shown
+    shown = ShownPages(relevance[doc], np.full(sessions, RANKS))
+    return doc, build_user(name, **USERS[name]).draw_clicks(shown, rng), shown
 
 
 def session_files(name: str, sessions: int) -> Path:
@@ -82,7 +82,7 @@ def prepare(name: str, path: str) -> measure.Work:
             held_out, _ = read_sessions(folder / "part-1.parquet", LISTS, vocabulary)
             marks.append(time.perf_counter())
             model.fit(sessions, held_out, training=Training(), progress=lambda *_: marks.append(time.perf_counter()))
-        model.relevance()
+        model.relevance_values_
         seconds, cpu = time.perf_counter() - began, time.process_time() - used
         test, _ = read_sessions(folder / "part-2.parquet", LISTS, vocabulary)
         return {

@@ -36,7 +36,7 @@ from elute.simulation import log
 from elute.simulation.grades import relevance_of_grades
 from elute.simulation.policies.noisy_oracle import NoisyOracle
 from elute.simulation.users.position import PositionBased
-from elute.simulation.world import WIDTH, World, pages, streams
+from elute.simulation.world import WIDTH, World, draw_pages, spawn_streams
 
 ROOT = Path(__file__).parent.parent
 QUERIES = 10_000
@@ -69,7 +69,7 @@ def files(sessions: int) -> Path:
     if not (folder / "sessions" / "part-0.parquet").exists():
         made = world()
         for seed, (name, size) in enumerate({"train": sessions, "validation": HELD_OUT, "test": HELD_OUT}.items()):
-            log.write(folder / f"{name}.parquet", made, pages(made, size, streams(seed)), size)
+            log.write(folder / f"{name}.parquet", made, draw_pages(made, size, spawn_streams(seed)), size)
         parts = [pq.read_table(folder / f"{name}.parquet") for name in ("train", "validation", "test")]
         doc, click = (np.concatenate([part[c].to_numpy() for part in parts]) for c in ("doc_id", "click"))
         starts = pa.array(np.arange(0, len(click) + 1, WIDTH, dtype=np.int32))

@@ -1,4 +1,4 @@
-"""`elute.repair.spanning` at the size of the identifiability paper's Table 4, against Prim over all pairs.
+"""`elute.repair.merge` at the size of the identifiability paper's Table 4, against Prim over all pairs.
 
     python -m benchmarks.merge
 
@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.repair.spanning import minimum_merges
+from elute.repair.merge import find_minimum_merges
 
 TABLE_4 = {"Yahoo!": (48_894, 28_958, [15_684, 98, 96]), "Istella-S": (48_919, 47_976, [101, 7, 5])}
 
@@ -62,7 +62,7 @@ def prim(features: NDArray[np.float64], label: NDArray[np.int32], k: int) -> flo
 
 def main() -> None:
     rng = np.random.default_rng(0)
-    minimum_merges(factors(100, rng), components(100, 60, [5], rng))
+    find_minimum_merges(factors(100, rng), components(100, 60, [5], rng))
     prim(factors(100, rng), components(100, 60, [5], rng), 60)
 
     print("Growth, 60% as many components as factors (seconds)\n")
@@ -70,7 +70,7 @@ def main() -> None:
     for n in (1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 48_000):
         features, label = factors(n, rng), components(n, n * 6 // 10, [n // 10], rng)
         started = time.perf_counter()
-        _, costs = minimum_merges(features, label)
+        _, costs = find_minimum_merges(features, label)
         ours = time.perf_counter() - started
         theirs, equal = "", ""
         if n <= 8_000:
@@ -83,7 +83,7 @@ def main() -> None:
     for name, (n, k, largest) in TABLE_4.items():
         features, label = factors(n, rng), components(n, k, largest, rng)
         started = time.perf_counter()
-        pairs, _ = minimum_merges(features, label)
+        pairs, _ = find_minimum_merges(features, label)
         assert len(pairs) == k - 1
         print(f"| {name} | {n:,} | {k:,} | {time.perf_counter() - started:.2f} |", flush=True)
     print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")

@@ -21,33 +21,34 @@ from numpy.typing import NDArray
 from benchmarks.neural_speed import BATCH, BIAS, POSITIONS, speed, torch_loop
 from elute.errors import EluteError
 from elute.neural.learner import Learner
-from elute.neural.learners import learner
+from elute.neural.learners import build_learner
 from elute.neural.learners.upe import UPE, Stages
-from elute.neural.metrics import candidates, judged, ndcg
+from elute.neural.metrics import list_candidates, to_graded_documents, ndcg
 from elute.neural.optimise import Optimiser
-from elute.neural.sources import Offline, World, shown_by, world
+from elute.neural.sources import Offline, SimulatedLists, rank_lists, build_simulated_lists
 from elute.neural.train import Settings, train
 from elute.ranking.data import RankingData
-from elute_reproduce.upe.synthetic import GRADE_SHARES, Synthetic, standard, synthetic
+from elute_reproduce.upe.experiment.synthetic import GRADE_SHARES, Synthetic, standardise, draw_synthetic
 
 
-def logged_world(data: RankingData, scores: NDArray[np.float32]) -> World:
+def logged_world(data: RankingData, scores: NDArray[np.float32]) -> SimulatedLists:
     """What a policy with these scores shows, and users who click with ε = .1 (UPE paper, 5.1)."""
-    shown, top = shown_by(jnp.asarray(scores), jnp.asarray(candidates(data)), POSITIONS)
+    shown, top = rank_lists(jnp.asarray(scores), jnp.asarray(list_candidates(data)), POSITIONS)
     relevance = 0.1 + 0.9 * (2.0**data.grades - 1) / 15
-    return world(data.features, shown, top, relevance, BIAS)
+    return build_simulated_lists(data.features, shown, top, relevance, BIAS)
 
 
-def learners(truth: World, rule: Optimiser) -> dict[str, Learner]:
+def learners(truth: SimulatedLists, rule: Optimiser) -> dict[str, Learner]:
     """Every learner by name, and readings of UPE."""
-    pages = truth.randomised(jax.random.PRNGKey(99), 50_000)
+    pages = truth.randomise(jax.random.PRNGKey(99), 50_000)
     names = ("naive", "dla", "rem", "pairwise-debias", "vectorization", "multr", "grad-reversal")
     made = {
-        name: learner(name, optimiser=rule) for name in (*names, "observation-dropout", "upe-mrr", "upe-dcg", "upe-n")
+        name: build_learner(name, optimiser=rule)
+        for name in (*names, "observation-dropout", "upe-mrr", "upe-dcg", "upe-n")
     }
     return made | {
-        "ipw": learner("ipw", optimiser=rule, given=tuple(BIAS)),
-        "ipw-random": learner("ipw-random", documents=pages.documents, clicks=pages.clicks, optimiser=rule),
+        "ipw": build_learner("ipw", optimiser=rule, given=tuple(BIAS)),
+        "ipw-random": build_learner("ipw-random", documents=pages.documents, clicks=pages.clicks, optimiser=rule),
         "upe": UPE(optimiser=rule),
         "upe, in stages": UPE(optimiser=rule, stages=Stages()),
         "upe, mean exponential": UPE(optimiser=rule, average="exponential"),
@@ -63,7 +64,7 @@ def large(steps: int, rule: Optimiser, queries: int = 20_000, features: int = 70
     rng = np.random.default_rng(0)
     offsets = np.arange(0, 24 * queries + 1, 24)
     x = rng.standard_normal((24 * queries, features), np.float32)
-    signal = standard(x @ rng.standard_normal(features, np.float32))
+    signal = standardise(x @ rng.standard_normal(features, np.float32))
     grades = np.searchsorted(np.quantile(signal, np.cumsum(GRADE_SHARES)[:-1]), signal).astype(np.int32)
     names = np.arange(len(x)).astype(np.str_)
     data = RankingData(x, grades, offsets, names[:queries], names)
@@ -71,8 +72,8 @@ def large(steps: int, rule: Optimiser, queries: int = 20_000, features: int = 70
     taken = {}
     for name in ("dla", "upe"):
         began = time.perf_counter()
-        model = learner(name, optimiser=rule)
-        done = train(model, Offline(truth), Settings(steps, BATCH, 100, steps))
+        model = build_learner(name, optimiser=rule)
+        done = train(model, Offline(truth), Settings(steps=steps, batch=BATCH, fused=100, every=steps))
         jax.block_until_ready(done.scores(data.features[:100]))
         taken[name] = round(time.perf_counter() - began, 2)
     return taken
@@ -82,7 +83,7 @@ def study(
     data: Synthetic, settings: Settings, seeds: int, rule: Optimiser, only: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     """Ratio of propensities 1 to 10 and test nDCG@10 of every learner on the strong and on the weak log."""
-    rows, held = [], judged(data.test)
+    rows, held = [], to_graded_documents(data.test)
     for policy, scores in data.logging.items():
         truth = logged_world(data.train, scores)
         for name, model in learners(truth, rule).items():
@@ -118,7 +119,7 @@ def study(
 def describe(data: Synthetic) -> dict[str, Any]:
     """How strong the two policies are, and what click rates they give."""
     out: dict[str, Any] = {"true_ratio": float(BIAS[0] / BIAS[-1])}
-    held = judged(data.train)
+    held = to_graded_documents(data.train)
     for policy, scores in data.logging.items():
         truth = logged_world(data.train, scores)
         rates = (np.asarray(truth.relevance)[np.asarray(truth.documents)] * BIAS).mean(axis=0)
@@ -139,7 +140,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="learners to study, by the start of their names, with commas")
     arguments = parser.parse_args()
     rule = Optimiser(rate=arguments.rate, start=arguments.start)
-    data = synthetic(200 if arguments.quick else 1_400)
+    data = draw_synthetic(200 if arguments.quick else 1_400)
     result: dict[str, Any] = {"device": str(jax.devices()[0]), "world": describe(data)}
     print(json.dumps(result), file=sys.stderr, flush=True)
     turns = (10, 2) if arguments.quick else (50, 5)
@@ -151,7 +152,7 @@ def main() -> None:
         print(json.dumps(result["large"]), file=sys.stderr, flush=True)
     if arguments.study:
         steps = 100 if arguments.quick else arguments.steps
-        settings = Settings(steps, BATCH, 50, max(50, steps // 1_000 * 50))
+        settings = Settings(steps=steps, batch=BATCH, fused=50, every=max(50, steps // 1_000 * 50))
         result["study"] = study(data, settings, arguments.seeds, rule, tuple(arguments.only.split(",")))
     print(json.dumps(result, indent=2))
 

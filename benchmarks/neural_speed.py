@@ -21,10 +21,10 @@ import numpy as np
 
 from elute.neural import joint
 from elute.neural.learner import Learner
-from elute.neural.learners import learner
+from elute.neural.learners import build_learner
 from elute.neural.losses import sigmoid_loss, softmax_loss
 from elute.neural.networks import PAPER
-from elute.neural.sources import Offline, World, world
+from elute.neural.sources import Offline, SimulatedLists, build_simulated_lists
 
 POSITIONS, BATCH = 10, 256
 BIAS = np.array([0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06])
@@ -35,12 +35,12 @@ NAMES = (
 PEERS = Path(__file__).parent.parent / ".benchmarks" / "peers" / "bin" / "python"
 
 
-def some_world(features: int, lists: int = 500) -> World:
+def some_world(features: int, lists: int = 500) -> SimulatedLists:
     """Lists of 10 documents, as many as do not all stay in a processor's cache."""
     rng = np.random.default_rng(0)
     rows = np.arange(lists * POSITIONS).reshape(lists, POSITIONS)
     x = rng.standard_normal((rows.size, features), np.float32)
-    return world(x, rows, rng.standard_normal(rows.shape), rng.uniform(0.1, 1, rows.size), BIAS)
+    return build_simulated_lists(x, rows, rng.standard_normal(rows.shape), rng.uniform(0.1, 1, rows.size), BIAS)
 
 
 def floor_of(name: str) -> str:
@@ -48,12 +48,12 @@ def floor_of(name: str) -> str:
     return "floor of upe" if name.startswith("upe") else "floor of multr" if name == "multr" else "floor"
 
 
-def bare(name: str, truth: World, steps: int) -> dict[str, Callable[[], Any]]:
+def bare(name: str, truth: SimulatedLists, steps: int) -> dict[str, Callable[[], Any]]:
     """A floor, call by call and fused."""
     batch = truth.draw(jax.random.PRNGKey(0), BATCH)
     x, mask, clicks = truth.features[batch.documents], batch.documents >= 0, batch.clicks
     wanted = jax.nn.softmax(batch.logging)
-    model = learner("upe" if name == "floor of upe" else "multr" if name == "floor of multr" else "naive")
+    model = build_learner("upe" if name == "floor of upe" else "multr" if name == "floor of multr" else "naive")
     params = model.init(jax.random.PRNGKey(0), x.shape[2], POSITIONS).params
     keys = jax.random.split(jax.random.PRNGKey(1), steps)
     listed = list(keys)
@@ -89,10 +89,10 @@ def bare(name: str, truth: World, steps: int) -> dict[str, Callable[[], Any]]:
     return {name: call_by_call, f"{name}, fused": lambda: jax.block_until_ready(fused(params, x, keys))}
 
 
-def trained(name: str, truth: World, steps: int) -> Callable[[], Any]:
+def trained(name: str, truth: SimulatedLists, steps: int) -> Callable[[], Any]:
     """A learner's own steps."""
     given = {"given": tuple(BIAS)} if name == "ipw" else {}
-    model: Learner = learner(name, **given)
+    model: Learner = build_learner(name, **given)
     first = model.init(jax.random.PRNGKey(0), truth.features.shape[1], POSITIONS)
     return lambda: jax.block_until_ready(Offline(truth).advance(model, first, steps, BATCH))
 

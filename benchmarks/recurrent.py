@@ -36,7 +36,7 @@ def drawn(sessions: int, seed: int) -> Sessions:
     for rank in range(RANKS):
         click[:, rank] = reads & (rng.random(sessions) < relevance[doc[:, rank]])
         reads &= (click[:, rank] == 0) | (rng.random(sessions) < 0.5)
-    return Sessions.of(doc, click, query=query)
+    return Sessions.from_arrays(doc, click, query=query)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from elute.simulation import log
 from elute.simulation.grades import relevance_of_grades
 from elute.simulation.policies.noisy_oracle import NoisyOracle
 from elute.simulation.users.registry import build_user
-from elute.simulation.world import PART, WIDTH, World, pages, streams
+from elute.simulation.world import PAGES_AT_A_TIME, WIDTH, World, draw_pages, spawn_streams
 
 QUERIES, DOCUMENTS = 6_000, 10
 """As in the CMIP paper: MSLR-WEB10K cut to ten documents a query."""
@@ -45,14 +45,14 @@ def floor(rows: int, target: Path) -> None:
     """What cannot be left out: a draw for every row, and the rows on disk."""
     made, rng = world("pbm"), np.random.default_rng(1)
     names = pa.array(made.data.queries), pa.array(made.data.documents)
-    part = PART * WIDTH
+    part = PAGES_AT_A_TIME * WIDTH
     row = np.arange(part, dtype=np.int32)
     query, document = row % QUERIES, row % made.data.n_documents
     position = (row % WIDTH + 1).astype(np.int16)
     score = rng.standard_normal(made.data.n_documents).astype(np.float32)[document]
     p = made.relevance[document] * 0.3
-    session = np.repeat(np.arange(PART), WIDTH)
-    with pq.ParquetWriter(target, log._schema(made), store_schema=False) as writer:
+    session = np.repeat(np.arange(PAGES_AT_A_TIME), WIDTH)
+    with pq.ParquetWriter(target, log._build_schema(made), store_schema=False) as writer:
         for first in range(0, rows, part):
             columns = {
                 "session_id": session + first,
@@ -62,7 +62,7 @@ def floor(rows: int, target: Path) -> None:
                 "score": score,
                 "click": (rng.random(part) < p).astype(np.uint8),
             }
-            writer.write_table(pa.table(columns, schema=log._schema(made)), row_group_size=part)
+            writer.write_table(pa.table(columns, schema=log._build_schema(made)), row_group_size=part)
 
 
 def prepare(name: str, path: str) -> Work:
@@ -75,7 +75,7 @@ def prepare(name: str, path: str) -> Work:
             floor(rows, target)
         else:
             made = world(name)
-            log.write(target, made, pages(made, rows // WIDTH, streams(0)), rows // WIDTH)
+            log.write(target, made, draw_pages(made, rows // WIDTH, spawn_streams(0)), rows // WIDTH)
         size = target.stat().st_size
         for file in folder.iterdir():
             file.unlink()
@@ -84,7 +84,7 @@ def prepare(name: str, path: str) -> Work:
 
     if name != "floor":
         small = world(name)
-        next(pages(small, 100, streams(0)))
+        next(draw_pages(small, 100, spawn_streams(0)))
     return work
 
 

@@ -134,14 +134,14 @@ def killed(rows: int) -> None:
 
 def fit_apart(path: Path) -> float:
     """How far propensities fitted in Spark are from those fitted here, in standard errors; an executor is killed once
-    the cells are counted, so that its share must be counted again."""
+    the cells are counted, so that its partition must be counted again."""
     import numpy as np
 
     import elute
 
     with elute.read_log(str(path)) as here, elute.read_log(str(path), engine="spark", memory=1) as there:
         one = elute.PBM(relevance_prior="none").fit(here)
-        there.shares()
+        there.partitions()
         os.kill(executors()[0], signal.SIGKILL)
         other = elute.PBM(relevance_prior="none").fit(there)
     apart = np.abs(np.log(other.propensity_ / one.propensity_))
@@ -190,7 +190,7 @@ def growth(sizes: tuple[int, ...] = (1_000_000, 10_000_000, 100_000_000)) -> Non
         print(f"| {size:,} | " + " | ".join(f"{value:.1f}" for value in seconds.values()) + " |", flush=True)
         rows += [{"rows": size, "seconds": value, "engine": name} for name, value in seconds.items()]
     spec = specs.lines(rows, x="rows", y="seconds", series="engine", log_x=True, log_y=True)
-    Path("docs/img/growth.svg").write_text(render.svg(spec), encoding="utf-8")
+    Path("docs/img/growth.svg").write_text(render.render_svg(spec), encoding="utf-8")
 
 
 if __name__ == "__main__":

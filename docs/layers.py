@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations, pairwise
+from math import fsum
 
 Graph = dict[str, set[str]]
 Point = tuple[float, float]
@@ -160,7 +161,8 @@ class Layout:
 
 
 def _mean(values: list[float], otherwise: float) -> float:
-    return sum(values) / len(values) if values else otherwise
+    """Exact, so that it does not depend on the order of a set."""
+    return fsum(values) / len(values) if values else otherwise
 
 
 def _lean(before: Point, after: Point) -> float:

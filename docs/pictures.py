@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import elute
-from elute.reporting.charts.render import svg
+from elute.reporting.charts.render import render_svg
 from elute.reporting.charts.specs import lines
 from elute.simulation.grades import PROPENSITIES
 
@@ -72,7 +72,7 @@ def from_log_to_graph() -> None:
     picture("from-log-to-graph.svg", 790, 304, label, parts)
 
 
-def two_mends() -> None:
+def two_repairs() -> None:
     """A merge and a swap between two blocks."""
     parts = []
     for left, title in ((30, "merge: 4 and 5 share one propensity"), (420, "swap: show item a at 5, too")):
@@ -89,7 +89,7 @@ def two_mends() -> None:
     parts.append(text(30, 240, "no traffic; wrong by as much as the two differ", "s"))
     parts.append(text(420, 240, "a few impressions; no error of its own", "s"))
     label = "Two blocks of positions, joined by a shared propensity of positions 4 and 5, or by an item shown in both."
-    picture("two-mends.svg", 790, 262, label, parts)
+    picture("two-repairs.svg", 790, 262, label, parts)
 
 
 def circuit() -> None:
@@ -135,7 +135,7 @@ def flow() -> None:
     marker = f'refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L8 4L0 8z" fill="{GREY}"/>'
     parts = [f'<defs><marker id="to" viewBox="0 0 8 8" {marker}</marker></defs>']
     parts += box(30, 30, 210, "data", "log", "a row for every result shown:", "files, tables, databases")
-    parts += box(310, 30, 210, "engine", "engine", "DuckDB, in shares, or Spark:", "the only part that sees rows")
+    parts += box(310, 30, 210, "engine", "engine", "DuckDB, partitioned, or Spark:", "the only part that sees rows")
     parts += box(590, 30, 210, "data", "cells", "item × factor:", "impressions and clicks")
     parts += [arrow("M240 67H308"), arrow("M520 67H588")]
     parts.append(text(30, 126, "convert and simulate make logs;", "s"))
@@ -244,12 +244,12 @@ def drawn(item: np.ndarray, position: np.ndarray, clicks: np.ndarray) -> np.ndar
 
 
 def write(name: str, spec: dict[str, object]) -> None:
-    (IMG / name).write_text(svg(spec), encoding="utf-8")
+    (IMG / name).write_text(render_svg(spec), encoding="utf-8")
 
 
 if __name__ == "__main__":
     from_log_to_graph()
-    two_mends()
+    two_repairs()
     circuit()
     flow()
     two_scales()

@@ -25,7 +25,7 @@ def data_of(features: np.ndarray, sizes: list[int] | None = None) -> RankingData
 
 def test_by_query_runs_from_zero_to_one_within_each_query() -> None:
     data = data_of(np.array([[1, 5], [3, 5], [2, 5], [-4, 0], [4, 8]]), [3, 0, 2])
-    assert normalise.by_query(data).features.tolist() == [[0, 0], [1, 0], [0.5, 0], [0, 0], [1, 1]]
+    assert normalise.scale_by_query(data).features.tolist() == [[0, 0], [1, 0], [0.5, 0], [0, 0], [1, 1]]
     assert data.features[0].tolist() == [1, 5]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from elute.errors import EluteError
 from elute.ranking.data import RankingData
-from elute.ranking.truncate import stratified, top
+from elute.ranking.truncate import keep_stratified, keep_top
 
 sets = st.lists(st.lists(st.integers(0, 4), max_size=15), min_size=1, max_size=6)
 
@@ -43,7 +43,7 @@ def by_query(data: RankingData) -> dict[str, list[tuple[str, int, float]]]:
 
 def test_top_keeps_the_best_in_their_order() -> None:
     data = data_of([[0, 1, 2], [3], [4, 0, 1, 2]])
-    kept = top(data, np.array([0.1, 0.9, 0.5, -3.0, 1.0, 2.0, 2.0, 1.5]), 2)
+    kept = keep_top(data, np.array([0.1, 0.9, 0.5, -3.0, 1.0, 2.0, 2.0, 1.5]), 2)
     assert kept.documents.tolist() == ["0/1", "0/2", "1/0", "2/1", "2/2"]
     assert kept.grades.tolist() == [1, 2, 3, 0, 1]
     assert kept.features[:, 0].tolist() == [1, 2, 3, 5, 6]
@@ -55,7 +55,7 @@ def test_top_keeps_the_best_in_their_order() -> None:
 def test_top_is_what_sorting_gives(grades: list[list[int]], k: int, seed: int) -> None:
     data = data_of(grades)
     scores = np.random.default_rng(seed).integers(0, 4, data.n_documents).astype(float)
-    kept = by_query(top(data, scores, k))
+    kept = by_query(keep_top(data, scores, k))
     whole, start = by_query(data), 0
     for name, documents in whole.items():
         here = scores[start : start + len(documents)]
@@ -69,7 +69,7 @@ def test_top_is_what_sorting_gives(grades: list[list[int]], k: int, seed: int) -
 @given(grades=sets, k=st.integers(1, 12), seed=st.integers(0, 99))
 def test_strata_get_their_share_to_within_one(grades: list[list[int]], k: int, seed: int) -> None:
     data = data_of(grades)
-    kept = by_query(stratified(data, k, seed))
+    kept = by_query(keep_stratified(data, k, seed))
     whole = by_query(data)
     assert set(kept) == {name for name, documents in whole.items() if len(documents) >= k}
     for name, documents in kept.items():
@@ -78,14 +78,14 @@ def test_strata_get_their_share_to_within_one(grades: list[list[int]], k: int, s
         before, after = Counter(d[1] for d in whole[name]), Counter(d[1] for d in documents)
         for grade, count in before.items():
             assert abs(after[grade] - k * count / len(whole[name])) < 1
-    again = stratified(data, k, seed)
+    again = keep_stratified(data, k, seed)
     assert by_query(again) == kept
 
 
 def test_documents_of_a_stratum_are_equally_likely() -> None:
     """Eight 0s and four 2s to six: four and two; each subset of the 0s is as likely as any other."""
     data = data_of([[0] * 8 + [2] * 4] * 7000)
-    kept = stratified(data, 6, seed=1)
+    kept = keep_stratified(data, 6, seed=1)
     places = np.array([name.split("/")[1] for name in kept.documents.tolist()], int).reshape(-1, 6)
     assert (places[:, :4] < 8).all()
     assert (places[:, 4:] >= 8).all()
@@ -97,8 +97,8 @@ def test_documents_of_a_stratum_are_equally_likely() -> None:
 
 def test_what_cannot_be_done_is_named() -> None:
     data = data_of([[0, 1]])
-    for step in (lambda: top(data, np.zeros(2), 0), lambda: stratified(data, 0, 1)):
+    for step in (lambda: keep_top(data, np.zeros(2), 0), lambda: keep_stratified(data, 0, 1)):
         with pytest.raises(EluteError, match="cannot keep 0 documents"):
             step()
     with pytest.raises(EluteError, match="2 documents, but scores of shape"):
-        top(data, np.zeros(3), 1)
+        keep_top(data, np.zeros(3), 1)

@@ -22,7 +22,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedValue:
     """One quantity: what was published (None: nothing) and what the runs gave."""
 
     where: Mapping[str, str]
@@ -71,7 +71,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Figure:
+class StudyFigure:
     """A chart, and what it shows."""
 
     name: str
@@ -88,9 +88,9 @@ class Reproduction:
     source: str
     settings: Sequence[str]
     """How it was run, a sentence each."""
-    compared: Sequence[Compared] = ()
+    compared: Sequence[ComparedValue] = ()
     claims: Sequence[Claim] = ()
-    figures: Sequence[Figure] = ()
+    figures: Sequence[StudyFigure] = ()
     reading: Sequence[str] = ()
     """What differs from the paper and why; what the data can and cannot show."""
     command: str = ""

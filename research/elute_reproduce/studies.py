@@ -45,10 +45,11 @@ def reproduce(name: str, study: Study) -> Reproduction:
     if name not in STUDIES:
         raise EluteError(f"no reproduction '{name}'; there are: {', '.join(STUDIES)}")
     began = time.perf_counter()
-    result: Reproduction = import_module(_module(name)).run(study)
+    result: Reproduction = import_module(module_name(name)).run(study)
     return replace(result, command=study.command(name), seconds=time.perf_counter() - began)
 
 
-def _module(name: str) -> str:
+def module_name(name: str) -> str:
+    """Where a reproduction lies."""
     paper, _, of_paper = name.partition("-")
     return f"elute_reproduce.{paper}.{of_paper or 'study'}"

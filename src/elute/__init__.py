@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from elute.checking.check import Check
     from elute.errors import EluteError, NotRecoverable
     from elute.estimate.inference.bootstrap import bootstrap
-    from elute.estimate.inference.certificate import certify
     from elute.estimate.models.affine import Affine
     from elute.estimate.models.ctr import CTR
     from elute.estimate.models.dla import DLA
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
     from elute.io.logs.convert import Conversion
     from elute.log import ClickLog, read_log
     from elute.repair.plan import MergePlan, SwapPlan
-    from elute.repair.swap import Constraints
+    from elute.repair.swap_plan import Constraints
     from elute.reporting.page import Report
     from elute.verbs.audit import audit
-    from elute.verbs.check import check
+    from elute.verbs.check import certify, check
     from elute.verbs.convert import convert
     from elute.verbs.count import Counted, count
     from elute.verbs.fit import fit
@@ -48,7 +47,7 @@ _HOMES = {
     "CTR": "elute.estimate.models.ctr",
     "Check": "elute.checking.check",
     "ClickLog": "elute.log",
-    "Constraints": "elute.repair.swap",
+    "Constraints": "elute.repair.swap_plan",
     "Conversion": "elute.io.logs.convert",
     "Counted": "elute.verbs.count",
     "Counts": "elute.cells.counts",
@@ -71,7 +70,7 @@ _HOMES = {
     "TwoTower": "elute.estimate.models.two_tower",
     "audit": "elute.verbs.audit",
     "bootstrap": "elute.estimate.inference.bootstrap",
-    "certify": "elute.estimate.inference.certificate",
+    "certify": "elute.verbs.check",
     "check": "elute.verbs.check",
     "cmip": "elute.auditing.cmip.metric",
     "convert": "elute.verbs.convert",

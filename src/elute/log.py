@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from elute.cells import chunks
 from elute.cells.counts import Counts
 from elute.cells.partitions import Partitions
-from elute.cells.rankable import Rankable, rankable
-from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, Columns, Roles, resolve
-from elute.cells.structure import Structure, of_counts
+from elute.cells.rankable import Rankable, count_rankable
+from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, ColumnNames, Roles, resolve_roles
+from elute.cells.structure import Structure, structure_from_counts
 from elute.cells.survey import Survey
-from elute.engines.base import Distributed, Engine, InParts
-from elute.engines.counts_folder import engine as counted
-from elute.engines.counts_folder.partitioned import CountsInParts
+from elute.engines.base import Chunked, Distributed, Engine
+from elute.engines.counts_folder import engine as counts_folder
+from elute.engines.counts_folder.partitioned import PartitionedCountsEngine
 from elute.engines.duckdb.engine import DuckDBEngine
+from elute.engines.in_memory import InMemoryEngine
 from elute.engines.partitioned.engine import OutOfCoreEngine
 from elute.errors import EluteError
 from elute.io import ultra
@@ -56,21 +57,21 @@ class ClickLog:
             self._counts = self.engine.count(self.roles, self.survey, progress)
         return self._counts
 
-    def shares(self, progress: Progress = silent) -> Partitions | None:
-        """The cells in shares, where they are too many to be held at once; None where `counts` holds them all."""
+    def partitions(self, progress: Progress = silent) -> Partitions | None:
+        """The cells in partitions, where they are too many to be held at once; None where `counts` holds them all."""
         if self._counts is None and isinstance(self.engine, Distributed):
-            return self.engine.shares(self.roles, self.survey, progress)
+            return self.engine.partitions(self.roles, self.survey, progress)
         return None
 
     def save_counts(self, folder: str | Path, progress: Progress = silent) -> dict[str, Any]:
         """Write the cells to a folder that `read_log` then takes in place of the log; gives what it says of them."""
 
-        def all_parts() -> Iterable[chunks.Part]:
-            if self._counts is None and isinstance(self.engine, InParts):
-                return self.engine.parts(self.roles, self.survey, progress)
-            return chunks.of_counts(self.counts(progress))
+        def iterate_chunks() -> Iterable[chunks.Chunk]:
+            if self._counts is None and isinstance(self.engine, Chunked):
+                return self.engine.stream_chunks(self.roles, self.survey, progress)
+            return chunks.chunks_from_counts(self.counts(progress))
 
-        return counted.save(self.engine, self.roles, self.survey, all_parts, folder)
+        return counts_folder.save_counts(self.engine, self.roles, self.survey, iterate_chunks, folder)
 
     def connect(self, progress: Progress = silent) -> NDArray[np.int32]:
         """For every factor the smallest factor of its component: less than `counts`, and cheaper."""
@@ -85,18 +86,18 @@ class ClickLog:
             if self._counts is None and isinstance(self.engine, Distributed):
                 self._structure = self.engine.structure(self.roles, self.survey, progress)
             else:
-                self._structure = of_counts(self.counts(progress))
+                self._structure = structure_from_counts(self.counts(progress))
         return self._structure
 
-    def rankable(self, component: NDArray[np.int32], components: int, progress: Progress = silent) -> Rankable:
+    def count_rankable(self, component: NDArray[np.int32], components: int, progress: Progress = silent) -> Rankable:
         """Rankable queries where `component` is that of every factor; only for logs with queries."""
         if self._counts is None and isinstance(self.engine, Distributed):
-            return self.engine.rankable(self.roles, self.survey, component, components, progress)
+            return self.engine.count_rankable(self.roles, self.survey, component, components, progress)
         counts = self.counts(progress)
         members = counts.membership
         if members is None:
             raise EluteError(f"{self.engine.label} has no queries to rank")
-        return rankable(members, component[counts.factor[counts.offsets[:-1]]], components)
+        return count_rankable(members, component[counts.factor[counts.offsets[:-1]]], components)
 
     def provenance(self, date: str | None = None) -> Provenance:
         """What a file remembers of the log it was made from."""
@@ -106,7 +107,7 @@ class ClickLog:
     @property
     def invocation(self) -> Invocation:
         """How the log was named, for the commands that pages print."""
-        return Invocation.of(self.source, self.options)
+        return Invocation.from_call(self.source, self.options)
 
     def close(self) -> None:
         """Release the engine's connection and scratch files."""
@@ -128,8 +129,8 @@ def read_log(
     *,
     query: str = DEFAULT_QUERY,
     doc: str = DEFAULT_DOC,
-    item: Columns | None = None,
-    bias: Columns = DEFAULT_BIAS,
+    item: ColumnNames | None = None,
+    bias: ColumnNames = DEFAULT_BIAS,
     click: str = DEFAULT_CLICK,
     impressions: str | None = None,
     session: str | None = None,
@@ -146,7 +147,7 @@ def read_log(
     columns for instance (`feature_*`). A folder of `elute count` takes the log's place. `impressions`: where rows are
     counts, the column that holds them. `session`: a result page's id, used for a health check. `exact`: tell items
     apart by value instead of by a 64-bit hash. `engine`: where to count; with "spark" the source is a table's name,
-    paths or a DataFrame. `memory`: bytes to get along with; what does not fit goes to a folder in `spill`, or stays
+    paths or a DataFrame. `memory`: bytes to use at most; what does not fit goes to a folder in `spill`, or stays
     with Spark (by default half of this machine's memory may hold cells from there).
     """
     options: dict[str, Any] = {
@@ -170,10 +171,10 @@ def read_log(
         from elute.engines.spark.engine import SparkEngine
 
         opened = SparkEngine(source, exact, spill, memory)
-    elif counted.is_counts(source):
-        held = counted.CountsEngine(source) if memory is None else CountsInParts(source, memory, spill)
+    elif counts_folder.is_counts(source):
+        held = counts_folder.CountsEngine(source) if memory is None else PartitionedCountsEngine(source, memory, spill)
         try:
-            return _counted(held, source, options)
+            return _open_counts(held, source, options)
         except BaseException:
             held.close()
             raise
@@ -184,7 +185,7 @@ def read_log(
     else:
         opened = DuckDBEngine(source, exact, spill=spill)
     try:
-        roles, problems = resolve(
+        roles, problems = resolve_roles(
             opened.columns,
             query=query,
             doc=doc,
@@ -194,7 +195,7 @@ def read_log(
             impressions=impressions,
             session=session,
         )
-        problems += opened.problems(roles)
+        problems += opened.find_problems(roles)
         if problems:
             raise EluteError(f"{opened.label}: {'; '.join(problems)}")
     except BaseException:
@@ -203,11 +204,11 @@ def read_log(
     return ClickLog(opened, roles, source, options)
 
 
-def _counted(engine: counted.CountsEngine, source: object, options: Mapping[str, Any]) -> ClickLog:
+def _open_counts(engine: counts_folder.CountsEngine, source: object, options: Mapping[str, Any]) -> ClickLog:
     """Counts know their roles: what was not asked for otherwise is as it was when they were made."""
     mine = engine.roles
     query, doc, item, bias, click = (options[name] for name in ("query", "doc", "item", "bias", "click"))
-    asked, problems = resolve(
+    asked, problems = resolve_roles(
         engine.columns,
         query=mine.query or query if query == DEFAULT_QUERY else query,
         item=mine.item if item is None and doc == DEFAULT_DOC else item,
@@ -218,7 +219,41 @@ def _counted(engine: counted.CountsEngine, source: object, options: Mapping[str,
         session=options["session"] or mine.session,
     )
     roles = replace(asked, query=mine.query) if query == DEFAULT_QUERY else asked
-    problems += engine.problems(roles)
+    problems += engine.find_problems(roles)
     if problems:
         raise EluteError(f"counts of {engine.label}: {'; '.join(problems)}")
     return ClickLog(engine, roles, source, options)
+
+
+LogSource = object
+"""A `ClickLog`, `Counts`, path, glob, folder, address, list of them, or a pandas, polars or Arrow table: libraries that
+elute does not import have no type to name here."""
+
+
+class LogOptions(TypedDict, total=False):
+    """How to read what is not a log yet: the parameters of `elute.read_log`."""
+
+    query: str
+    doc: str
+    item: ColumnNames | None
+    bias: ColumnNames
+    click: str
+    impressions: str | None
+    session: str | None
+    engine: str
+    exact: bool
+    memory: int | None
+    spill: str | Path | None
+
+
+def as_log(source: LogSource, **options: Unpack[LogOptions]) -> ClickLog:
+    """The log that `source` stands for. Columns are named where a log is opened: one that is open keeps its own."""
+    if isinstance(source, ClickLog | Counts):
+        if options:
+            named = ", ".join(f"`{name}=`" for name in options)
+            raise EluteError(f"{named}: the log was read already, with its own columns; give these to `elute.read_log`")
+        if isinstance(source, ClickLog):
+            return source
+        engine = InMemoryEngine(source)
+        return ClickLog(engine, engine.roles, source, {})
+    return read_log(list(source) if isinstance(source, tuple) else source, **options)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute._util.matching import ids, match, refuse_repeats
+from elute._util.matching import id_columns, match, refuse_repeats
 from elute.errors import EluteError
 
 PARTS = st.text("ab·\t\x00", max_size=2)
@@ -30,7 +30,7 @@ def test_as_a_dictionary_would_find_them(wanted: list[tuple[str, ...]], known: l
 def test_numbers_and_text_are_the_same_id() -> None:
     numbers = pa.table({"q": pa.array([1, 2], pa.int16()), "d": pa.array(["x", "y"]).dictionary_encode()})
     text = pa.table({"q": ["2", "1"], "d": ["y", "x"]})
-    assert match(ids(numbers, ("q", "d")), ids(text, ("q", "d"))).tolist() == [1, 0]
+    assert match(id_columns(numbers, ("q", "d")), id_columns(text, ("q", "d"))).tolist() == [1, 0]
 
 
 def test_a_repeat_is_refused_by_name() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elute.auditing.perplexity import Losses, conditional_perplexity, finish, log_likelihood, losses, perplexity
+from elute.auditing.perplexity import Losses, compute_losses, conditional_perplexity, finish, log_likelihood, perplexity
 from elute.errors import EluteError
 from reference import plain_metrics as plain
 
@@ -50,7 +50,7 @@ def test_parts_of_a_test_set_add_up(lists, cut):
     total = Losses(np.zeros(0), np.zeros(0, np.int64))
     for part in (slice(None, cut), slice(cut, None)):
         flat_ranks = np.broadcast_to(np.arange(1, p.shape[1] + 1), p.shape)[part][shown[part]]
-        total = total.plus(losses(p[part][shown[part]], c[part][shown[part]], ranks=flat_ranks))
+        total = total.add(compute_losses(p[part][shown[part]], c[part][shown[part]], ranks=flat_ranks))
     np.testing.assert_allclose(finish(total).at_rank, perplexity(p, c, mask=shown).at_rank, rtol=1e-12)
 
 
@@ -88,7 +88,7 @@ def test_log_likelihood_is_scikit_learns_log_loss():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: perplexity([0.5], [1]), "need ranks="),
+        (lambda: perplexity([0.5], [1]), "need `ranks=`"),
         (lambda: perplexity([0.5], [1], ranks=[0]), "count from 1"),
         (lambda: perplexity([0.5, 0.5], [1, 0], ranks=[1]), "one rank for each"),
         (lambda: perplexity([[0.5]], [[1]], ranks=[[1]]), "from their columns"),

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import elute
-from elute.auditing.predictions import Predicted, Subject, count_losses, rank_rates, ranks_of
+from elute.auditing.predictions import Predicted, Subject, compute_rank_losses, predict_cells, ranks_of
 from elute.fits.fit import Fit
 
 
@@ -33,7 +33,7 @@ def predict(folder: Path, doc: str, position: int, click: int) -> tuple[float, P
     """The probability of what happened in one impression, and the rest."""
     rows = {"query_id": ["1"], "doc_id": [doc], "position": [position], "click": [click]}
     with elute.read_log(pa.table(rows)) as log:
-        found = count_losses(Subject.of(Fit.load(folder), log.roles), log.counts())
+        found = predict_cells(Subject.from_fit(Fit.load(folder), log.roles), log.counts())
     assert found.losses.impressions.tolist() == [1]
     return float(np.exp2(-found.losses.bits[0])), found
 
@@ -76,6 +76,6 @@ def test_ranks_are_positions_in_rising_order() -> None:
 def test_the_rate_by_rank_knows_nothing_of_items() -> None:
     rows = {"query_id": ["1"] * 4, "doc_id": list("abcd"), "position": [1, 1, 1, 2], "click": [1, 0, 0, 0]}
     with elute.read_log(pa.table(rows)) as log:
-        found = rank_rates(log.counts())
+        found = compute_rank_losses(log.counts())
     np.testing.assert_allclose(found.bits, [-np.log2(1.5 / 4) - 2 * np.log2(2.5 / 4), -np.log2(0.75)])
     assert found.impressions.tolist() == [3, 1]

@@ -104,7 +104,7 @@ def test_a_long_list_of_ties_stays_exact():
         (lambda: ndcg([1, 2], [1.0, 2.0], [0, 2], 0), "k must be at least 1"),
         (lambda: ndcg([1, 2], [1.0, 2.0], [0, 2], ties="random"), "no rule 'random'"),
         (lambda: ndcg([1, 2], [1.0, 2.0], [0, 2], without="two"), "no rule 'two'"),
-        (lambda: err([1, 5], [1.0, 2.0], [0, 2]), "pass highest="),
+        (lambda: err([1, 5], [1.0, 2.0], [0, 2]), "pass `highest=`"),
     ],
 )
 def test_what_cannot_be_ranked_is_named(call, message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from elute.auditing.cmip.metric import Cmip
-from elute.auditing.verdict import LEVEL, SLIGHT, Evidence, Verdict, choose, verdict
+from elute.auditing.verdict import LEVEL, SLIGHT, Evidence, Verdict, choose, reach_verdict
 
 CLEAN = Cmip(0.0, -0.01, 0.01, 0.6, "knn", 500)
 ECHO = Cmip(0.3, 0.2, 0.4, 0.001, "knn", 500)
@@ -41,7 +41,7 @@ def known(
     ],
 )
 def test_what_decides(evidence: Evidence, word: str, says: str) -> None:
-    given = verdict(evidence)
+    given = reach_verdict(evidence)
     assert given.word == word
     assert says in given.sentence
 
@@ -51,13 +51,13 @@ def test_the_thresholds_are_where_they_are_said_to_be() -> None:
     above = ECHO.__class__(0.3, 0.2, 0.4, LEVEL + 1e-9, "knn", 500)
     slight = Cmip(0.1, SLIGHT, 0.2, 0.001, "copula", 500)
     more = Cmip(0.1, SLIGHT + 1e-9, 0.2, 0.001, "copula", 500)
-    assert [verdict(known(*pair)).word for pair in ((at, more), (above, more), (at, slight))] == [
+    assert [reach_verdict(known(*pair)).word for pair in ((at, more), (above, more), (at, slight))] == [
         "fail", "pass", "warn"
     ]  # fmt: skip
 
 
 def chosen(*evidence: Evidence) -> tuple[int, str, str]:
-    return choose(evidence, [verdict(each) for each in evidence])
+    return choose(evidence, [reach_verdict(each) for each in evidence])
 
 
 def test_a_model_that_fails_is_not_taken_for_its_ndcg() -> None:

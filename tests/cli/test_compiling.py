@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from elute.cli.kernels import compiling_announced
+from elute.cli.kernels import announce_compiling
 
 LINE = "elute: compiling kernels"
 
@@ -36,7 +36,7 @@ def test_only_the_command_line_says_so(capsys: pytest.CaptureFixture[str]) -> No
     import numba
 
     for _ in ("kernels are imported within it", "kernels were imported before"):
-        with compiling_announced():
+        with announce_compiling():
             import elute.kernels.jit  # noqa: F401
 
             numba.njit(lambda x: x + 1)(1)
@@ -44,4 +44,4 @@ def test_only_the_command_line_says_so(capsys: pytest.CaptureFixture[str]) -> No
         assert capsys.readouterr().err.count(LINE) == 1
         numba.njit(lambda x: x + 3)(1)
         assert capsys.readouterr().err == ""
-    assert not any(type(finder).__module__ == compiling_announced.__module__ for finder in sys.meta_path)
+    assert not any(type(finder).__module__ == announce_compiling.__module__ for finder in sys.meta_path)

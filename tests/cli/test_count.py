@@ -74,7 +74,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(log: Path, tmp_path: P
     (tmp_path / "mine" / "diary.txt").write_text("dear")
     refused = call_elute("count", log, "--out", tmp_path / "mine")
     assert refused.code == 1
-    assert "holds no counts" in refused.err
+    assert "already exists and is not a counts folder" in refused.err
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["diary.txt"]
 
 

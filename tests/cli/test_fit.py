@@ -71,8 +71,8 @@ def test_a_log_that_is_not_recoverable_is_refused_with_the_next_command(demo_log
     assert not (tmp_path / "fit").exists()
     command = refused.err.split("Repair the log first: elute ")[1].split()
     assert call_elute(*command, cwd=tmp_path).code == 0
-    mended = call_elute("fit", log, "--plan", tmp_path / "plan.json", "--out", tmp_path / "fit", "--json")
-    assert (mended.code, mended.json["components"]) == (0, 1)
+    repaired = call_elute("fit", log, "--plan", tmp_path / "plan.json", "--out", tmp_path / "fit", "--json")
+    assert (repaired.code, repaired.json["components"]) == (0, 1)
     propensity = pq.read_table(tmp_path / "fit" / "propensities.parquet")["propensity"].to_pylist()
     assert propensity[3] == propensity[4]  # positions 4 and 5 share one
 

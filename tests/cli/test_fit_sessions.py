@@ -160,7 +160,7 @@ def test_what_cannot_be_used_is_said_in_one_line(world: Path, tmp_path: Path) ->
         ((*fit, *SESSION, "--tolerance", 0.1), "has no --tolerance"),
         ((*fit, *SESSION, "--bias", "position,score"), "one bias column"),
         ((*fit, *SESSION, "--impressions", "position"), "no counts"),
-        (("fit", tab, "--model", "dctr", *SESSION, "--out", tmp_path / "out"), "holds a tab"),
+        (("fit", tab, "--model", "dctr", *SESSION, "--out", tmp_path / "out"), "id contains a tab"),
         (("fit", gap, "--model", "dctr", *SESSION), "positions must count from 1"),
         (("fit", null, "--model", "dctr", *SESSION), "'doc_id' is null in 1 rows"),
         (("audit", world / "ubm", "--log", longer), "8 documents, the model has 4 ranks"),

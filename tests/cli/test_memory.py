@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import call_elute
-from elute.cli.options import amount
+from elute.cli.options import parse_bytes
 from elute.engines.partitioned import engine
 
 
 def test_sizes_are_read_as_people_write_them() -> None:
     written = ["2GB", "512 mb", "1.5GiB", "300000000", "64k"]
-    sizes = [amount(size) for size in written]
+    sizes = [parse_bytes(size) for size in written]
     assert sizes == [2 << 30, 512 << 20, 3 << 29, 300_000_000, 64 << 10]
     assert [str(size) for size in sizes] == written  # as the next command is printed with it
 
@@ -39,7 +39,7 @@ def test_the_same_answer_and_an_empty_folder_afterwards(
     limited = call_elute("check", log, "--memory", "512MB", "--spill", spill, "--json")
     assert limited.out == call_elute("check", log, "--json").out
     fits = [tmp_path / "one", tmp_path / "two"]
-    monkeypatch.setattr(engine, "BYTES_A_ROW", 4_000)  # several shares
+    monkeypatch.setattr(engine, "BYTES_A_ROW", 4_000)  # several partitions
     assert call_elute("fit", log, "--memory", "512MB", "--spill", spill, "--out", fits[0]).code == 0
     assert call_elute("fit", log, "--out", fits[1]).code == 0
     for name, by in (("propensities", ["position"]), ("relevance", ["query_id", "doc_id"])):

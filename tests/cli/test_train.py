@@ -245,8 +245,8 @@ def _changed(folder: Path, how: str) -> Path:
     [
         ("nan", "1 documents have features that are empty, NaN or infinite ('feature_2' in 1); fill them in"),
         ("fewer", "impressions show documents without features in"),
-        ("twice", "has 1 documents more than once (query_id q0, doc_id d0); keep one row"),
-        ("text", "title are no numbers; leave these columns out"),
+        ("twice", "has 1 documents more than once (query_id q0, doc_id d0); keep one row each"),
+        ("text", "title are not numbers; leave these columns out"),
     ],
 )
 def test_features_that_cannot_be_used(world: Path, tmp_path: Path, how: str, message: str) -> None:

@@ -58,7 +58,7 @@ def test_what_is_large_beside_the_memory_stays_on_disk(
     """320 documents of 4 features and 2,400 impressions: 4 · 1,280 + 20 · 2,400 bytes."""
     large = 4 * 1_280 + 20 * pq.read_metadata(world / "log.parquet").num_rows
     for room, on_disk in ((4 * large, False), (4 * large - 4, True)):
-        monkeypatch.setattr("elute._util.storage.memory", lambda room=room: room)
+        monkeypatch.setattr("elute._util.storage.available_memory", lambda room=room: room)
         done = trained(world, tmp_path / "out", "--json")
         assert done.json["on_disk"] is on_disk
 
@@ -69,7 +69,7 @@ def test_documents_are_ranked_from_disk_as_in_memory(
     assert trained(world, tmp_path / "out").code == 0
     found = []
     for room in (1 << 40, 1):
-        monkeypatch.setattr("elute._util.storage.memory", lambda room=room: room)
+        monkeypatch.setattr("elute._util.storage.available_memory", lambda room=room: room)
         call = ("--features", world / "features.parquet", "--out", tmp_path / "scores.parquet")
         assert elute("rank", tmp_path / "out", *call).code == 0
         found.append(pq.read_table(tmp_path / "scores.parquet"))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from elute.clicks import Sessions, model_of
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 
 DOCUMENTS, RANKS, QUERIES = 7, 5, 3
 
@@ -38,7 +38,7 @@ def random_pages(seed: int, lengths, width: int = RANKS) -> Sessions:
     """Different documents on a page, nothing clicked."""
     rng = np.random.default_rng(seed)
     doc = np.stack([rng.permutation(DOCUMENTS)[:width] for _ in lengths])
-    return Sessions.of(doc, np.zeros_like(doc), length=lengths, query=rng.integers(0, QUERIES, len(lengths)))
+    return Sessions.from_arrays(doc, np.zeros_like(doc), length=lengths, query=rng.integers(0, QUERIES, len(lengths)))
 
 
 def every_pattern(page: Sessions) -> Sessions:
@@ -65,5 +65,5 @@ def simulated(user, sessions: int, documents: int, ranks: int, seed: int, shorte
     relevance = rng.uniform(0.1, 0.8, documents)
     doc = rng.random((sessions, documents)).argsort(axis=1)[:, :ranks].astype(np.int32)
     length = rng.integers(shortest or ranks, ranks + 1, sessions)
-    shown = Shown(relevance[doc], length.astype(np.int64))
-    return Sessions.of(doc, user.clicks(shown, rng), length=length), relevance, shown
+    shown = ShownPages(relevance[doc], length.astype(np.int64))
+    return Sessions.from_arrays(doc, user.draw_clicks(shown, rng), length=length), relevance, shown

@@ -10,11 +10,11 @@ from scipy.special import digamma, polygamma
 
 from elute.clicks import MODELS, Sessions, model_of
 from elute.clicks.base.beta import fit_beta, polygammas
-from elute.clicks.exact.expectation import readings
+from elute.clicks.exact.expectation import infer_readings
 from elute.clicks.exact.tally import browsing_cells, tally
-from elute.clicks.page import pages_of
+from elute.clicks.page import to_device_pages
 from elute.estimate.models.ctr import fit_prior
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 from elute.simulation.users import build_user
 from reference import click_stories
 from reference import plain_users as plain
@@ -38,8 +38,8 @@ def test_a_fitted_prior_helps_where_documents_are_rare(name: str) -> None:
 
     def drawn(sessions: int) -> Sessions:
         doc = rng.integers(0, documents, (sessions, ranks)).astype(np.int32)
-        clicks = user.clicks(Shown(relevance[doc], np.full(sessions, ranks)), rng)
-        return Sessions.of(doc, clicks)
+        clicks = user.draw_clicks(ShownPages(relevance[doc], np.full(sessions, ranks)), rng)
+        return Sessions.from_arrays(doc, clicks)
 
     train, test = drawn(6000), drawn(4000)
     smoothed = model_of(name)(documents, ranks).fit(train)
@@ -54,8 +54,8 @@ def test_a_document_never_seen_is_typical() -> None:
     sessions, _, _ = world("pbm")
     for name in COUNTED:
         model = model_of(name)(DOCUMENTS + 1, RANKS).fit(sessions)
-        known = model.relevance()[:DOCUMENTS]
-        assert known.min() < model.relevance()[DOCUMENTS] < known.max(), name
+        known = model.relevance_values_[:DOCUMENTS]
+        assert known.min() < model.relevance_values_[DOCUMENTS] < known.max(), name
 
 
 def test_the_beta_prior_is_that_of_scipy() -> None:
@@ -81,13 +81,13 @@ def test_expected_readings_are_those_of_the_story(name: str) -> None:
     model = random_model(name, 11)
     pages = random_pages(12, [5, 4, 1, 3])
     each = together([every_pattern(pages.take(slice(row, row + 1))) for row in range(len(pages))])
-    on_device = pages_of(each)
-    logs = model.structure.links(model.params_, model._features, on_device)
+    on_device = to_device_pages(each)
+    logs = model.structure.log_chances(model.params_, model._features, on_device)
     chances = model.structure.chances(model.params_, model._features, on_device)
     np.testing.assert_allclose(chances.click, np.exp(logs.click), rtol=1e-5)
     np.testing.assert_allclose(chances.on_click, np.exp(logs.on_click), rtol=1e-5)
     np.testing.assert_allclose(np.broadcast_to(chances.on_skip, logs.on_skip.shape), np.exp(logs.on_skip), rtol=1e-5)
-    read, log_p = map(np.asarray, jax.jit(readings)(chances, on_device.clicked, on_device.mask))
+    read, log_p = map(np.asarray, jax.jit(infer_readings)(chances, on_device.clicked, on_device.mask))
     possible = 0
     for i, row in enumerate(each.click):
         docs = each.doc[i, : each.length[i]].tolist()

@@ -8,7 +8,7 @@ import pytest
 from click_worlds import simulated
 
 from elute.clicks import MODELS, Training, model_of
-from elute.clicks.page import pages_of
+from elute.clicks.page import to_device_pages
 from elute.clicks.structure.base import log_pages
 from elute.simulation.users import build_user
 
@@ -27,7 +27,7 @@ def test_a_fit_without_prior_is_at_the_maximum(name: str) -> None:
     """The gradient of the mean log-likelihood vanishes, or pushes against a bound."""
     sessions, _, _ = world(name)
     model = model_of(name)(DOCUMENTS, RANKS, prior=None).fit(sessions)
-    pages = pages_of(model._accept(sessions))
+    pages = to_device_pages(model._accept(sessions))
 
     def mean(params):
         return log_pages(model.structure, params, model._features, pages).mean()
@@ -46,7 +46,7 @@ def test_fits_on_counts_agree_with_gradient_fits(name: str) -> None:
     climbed = model_of(name)(DOCUMENTS, RANKS).fit(sessions, training=steps)
     assert exact.log_likelihood(sessions).mean() >= climbed.log_likelihood(sessions).mean() - 1e-6
     np.testing.assert_allclose(climbed.predict_clicks(sessions), exact.predict_clicks(sessions), atol=4e-3)
-    np.testing.assert_allclose(climbed.relevance(), exact.relevance(), rtol=0.03)
+    np.testing.assert_allclose(climbed.relevance_values_, exact.relevance_values_, rtol=0.03)
 
 
 @pytest.mark.parametrize("name", sorted(USER), scope="module")
@@ -67,15 +67,15 @@ def test_likelihood_ratio_to_the_truth_is_that_of_a_right_model(name: str) -> No
     assert abs(gain - free) < 4 * np.sqrt(2 * free)
     scale = {"pbm": user.propensities[:RANKS].max() if name == "pbm" else 1.0}.get(name, 1.0)
     expected = relevance * relevance / 2 if name == "dbn" else relevance * scale
-    assert np.corrcoef(model.relevance(), expected)[0, 1] > 0.97
-    np.testing.assert_allclose(model.relevance(), expected, atol=0.12 if name == "dbn" else 0.06)
+    assert np.corrcoef(model.relevance_values_, expected)[0, 1] > 0.97
+    np.testing.assert_allclose(model.relevance_values_, expected, atol=0.12 if name == "dbn" else 0.06)
 
 
 def test_parameters_of_users_are_recovered() -> None:
     sessions, _, _ = world("pbm", 32_000)
-    o = model_of("pbm")(DOCUMENTS, RANKS).fit(sessions).examination()
+    o = model_of("pbm")(DOCUMENTS, RANKS).fit(sessions).examination_
     np.testing.assert_allclose(o, np.array([0.68, 0.61, 0.48, 0.34]) / 0.68, atol=0.03)
     sessions, _, _ = world("dcm", 32_000)
-    np.testing.assert_allclose(model_of("dcm")(DOCUMENTS, RANKS).fit(sessions).continuation()[:3], 0.5, atol=0.03)
+    np.testing.assert_allclose(model_of("dcm")(DOCUMENTS, RANKS).fit(sessions).continuation_[:3], 0.5, atol=0.03)
     sessions, _, _ = world("dbn", 32_000)
-    assert model_of("dbn")(DOCUMENTS, RANKS).fit(sessions).continuation() == pytest.approx(0.8, abs=0.04)
+    assert model_of("dbn")(DOCUMENTS, RANKS).fit(sessions).continuation_ == pytest.approx(0.8, abs=0.04)

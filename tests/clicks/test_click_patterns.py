@@ -157,5 +157,5 @@ def test_documents_on_top_are_the_relevance_of_networks(name: str) -> None:
     pages = random_pages(8, [RANKS] * DOCUMENTS)
     doc = pages.doc.copy()
     doc[:, 0] = np.arange(DOCUMENTS)
-    below = Sessions.of(doc, pages.click, length=pages.length)
-    np.testing.assert_allclose(model.relevance(), model.predict_clicks(below)[:, 0], rtol=1e-5)
+    below = Sessions.from_arrays(doc, pages.click, length=pages.length)
+    np.testing.assert_allclose(model.relevance_values_, model.predict_clicks(below)[:, 0], rtol=1e-5)

@@ -57,7 +57,7 @@ def test_models_without_an_exact_twin_learn_by_gradients(name: str) -> None:
     rate, clicked = SESSIONS.clicked.sum() / SESSIONS.mask.sum(), held_out.clicked
     constant = np.where(held_out.mask, np.where(clicked, np.log(rate), np.log1p(-rate)), 0.0).sum(axis=1).mean()
     assert model.log_likelihood(held_out).mean() > constant + 0.02
-    assert model.relevance().shape == (DOCUMENTS,)
+    assert model.relevance_values_.shape == (DOCUMENTS,)
 
 
 @pytest.mark.parametrize("name", ["pbm", "dbn", "ncm"], scope="module")
@@ -82,7 +82,7 @@ def test_seeds() -> None:
         NCM(DOCUMENTS, RANKS).fit(SESSIONS, training=Training(epochs=1, batch=128, seed=seed)) for seed in (1, 1, 2)
     )
     same(one.params_, again.params_)
-    assert np.abs(one.relevance() - other.relevance()).max() > 1e-4
+    assert np.abs(one.relevance_values_ - other.relevance_values_).max() > 1e-4
 
 
 def test_parts_train_like_the_whole() -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from elute.clicks import Sessions, model_of
-from elute.clicks.logspace import logits_of
-from elute.clicks.structure.towers import embedded
-from elute.simulation.shown import Shown
+from elute.clicks.logspace import to_logits
+from elute.clicks.structure.towers import to_embedding
+from elute.simulation.shown import ShownPages
 from elute.simulation.users import browsing_table, build_user
 
 DOCUMENTS, RANKS, PAGES = 40, 10, 250
@@ -32,16 +32,16 @@ def test_likelihoods_and_marginals_are_the_users(name: str) -> None:
     relevance, satisfaction = rng.uniform(0.02, 0.98, (2, DOCUMENTS))
     doc = rng.integers(0, DOCUMENTS, (PAGES, RANKS)).astype(np.int32)
     length = rng.integers(0, RANKS + 1, PAGES)
-    shown = Shown(relevance[doc], length, satisfaction[doc] if name == "dbn" else None)
+    shown = ShownPages(relevance[doc], length, satisfaction[doc] if name == "dbn" else None)
     settings, params = CASES[name]
     user = build_user(name, **settings)
     model = model_of(name)(DOCUMENTS, RANKS)
-    model.params_ = {key: jnp.asarray(logits_of(value)) for key, value in params.items()}
-    model.params_["attraction"] = embedded(relevance, 0.5)
+    model.params_ = {key: jnp.asarray(to_logits(value)) for key, value in params.items()}
+    model.params_["attraction"] = to_embedding(relevance, 0.5)
     if name == "dbn":
-        model.params_["satisfaction"] = embedded(satisfaction, 0.5)
-    clicks = user.clicks(shown, rng)
-    sessions = Sessions.of(doc, clicks, length=length)
+        model.params_["satisfaction"] = to_embedding(satisfaction, 0.5)
+    clicks = user.draw_clicks(shown, rng)
+    sessions = Sessions.from_arrays(doc, clicks, length=length)
     np.testing.assert_allclose(
         model.log_likelihood(sessions), user.log_probability(shown, clicks), rtol=2e-5, atol=2e-6
     )
@@ -49,4 +49,4 @@ def test_likelihoods_and_marginals_are_the_users(name: str) -> None:
     if name == "cascade":
         twice = np.zeros((1, RANKS))
         twice[0, :2] = 1
-        assert model.log_likelihood(Sessions.of(doc[:1], twice))[0] == -np.inf
+        assert model.log_likelihood(Sessions.from_arrays(doc[:1], twice))[0] == -np.inf

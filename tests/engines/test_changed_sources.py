@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -20,9 +21,10 @@ from file_server import ACCESS, SECRET, Served, serving, with_keys
 
 import elute
 from conftest import CHAIN, Outcome
-from elute._util.urls import public
+from elute._util.urls import to_public_address
 from elute.cli import main
 from elute.engines.fingerprint import compare as state
+from elute.engines.source_state import file_state
 
 PASSWORD = "s3cr/et@#"  # noqa: S105
 ENCODED = "s3cr%2Fet%40%23"
@@ -80,7 +82,7 @@ def taken(counts: Path) -> bool:
         return True
     assert (asked.code, asked.out) == (1, ""), asked
     assert asked.err.count("\n") == 1
-    assert "has changed since it was counted: count it again" in asked.err
+    assert re.search(r"has changed since it was counted: count .+ again with 'elute count' \(--out ", asked.err)
     return False
 
 
@@ -102,7 +104,7 @@ def test_over_http_by_tag(http: Served, tmp_path: Path) -> None:
     refused = ask("check", counts)
     assert refused.err == (
         f"elute: {http.url}/log.parquet has changed since it was counted: "
-        f"count it again (elute count {http.url}/log.parquet --out {counts} …)\n"
+        f"count {http.url}/log.parquet again with 'elute count' (--out {counts})\n"
     )
     again = counted(f"{http.url}/log.parquet", counts)
     assert taken(again)
@@ -173,7 +175,7 @@ def test_in_s3(s3: Served, tmp_path: Path) -> None:
     s3.files["/lake/b.parquet"] += b" "
     refused = ask("check", counts)
     assert "s3://lake/b.parquet has changed" in refused.err
-    assert f"(elute count 's3://lake/*.parquet' --out {counts} …)" in refused.err
+    assert f"count s3://lake/*.parquet again with 'elute count' (--out {counts})" in refused.err
 
 
 def test_out_of_reach_in_s3(s3: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,8 +215,8 @@ def test_where_nobody_answers_the_rest_is_not_waited_for(monkeypatch: pytest.Mon
     def gone(then: state.State) -> None:
         asked.append(then["url"])
 
-    monkeypatch.setattr(state, "_now", gone)
-    assert state.changed([{"url": f"https://gone/{number}"} for number in range(100)]) is None
+    monkeypatch.setattr(state, "_current_state", gone)
+    assert state.find_changed_source([{"url": f"https://gone/{number}"} for number in range(100)]) is None
     assert len(asked) == 16
 
 
@@ -222,12 +224,12 @@ def test_each_file_on_disk_is_looked_at(tmp_path: Path) -> None:
     files = [tmp_path / str(number) for number in range(40)]
     for file in files:
         file.write_text("as it was")
-    then = [state.of_file(file) for file in files]
+    then = [file_state(file) for file in files]
     for file in files[:35]:
         file.unlink()
-    assert state.changed(then) is None
+    assert state.find_changed_source(then) is None
     files[39].write_text("as it is")
-    assert state.changed(then) == str(files[39])
+    assert state.find_changed_source(then) == str(files[39])
 
 
 @pytest.mark.parametrize(
@@ -245,4 +247,4 @@ def test_each_file_on_disk_is_looked_at(tmp_path: Path) -> None:
     ],
 )
 def test_addresses_are_kept_without_secrets(source: str, kept: str | None) -> None:
-    assert public(source) == kept
+    assert to_public_address(source) == kept

@@ -21,7 +21,7 @@ def weak_hash(monkeypatch: pytest.MonkeyPatch) -> None:
         strong = f"hash({quoting.names(columns)})"
         return strong if what == "factor" else f"({strong} % 4)::UBIGINT"
 
-    monkeypatch.setattr(engine.DuckDBEngine, "_key", key)
+    monkeypatch.setattr(engine.DuckDBEngine, "_key_sql", key)
 
 
 ISOLATED = pa.table(
@@ -47,7 +47,7 @@ def test_exact_resolves_what_a_weak_hash_merges() -> None:
 
 @pytest.mark.usefixtures("weak_hash")
 def test_a_collision_is_noticed_when_names_are_read() -> None:
-    with pytest.raises(elute.EluteError, match=r"share a 64-bit hash.*--exact"):
+    with pytest.raises(elute.EluteError, match=r"share a 64-bit hash.*`exact=True`"):
         _ = elute.read_log(ISOLATED).counts().items
 
 

@@ -38,7 +38,7 @@ def from_counts(path: str, **roles: Any) -> elute.ClickLog:
 
 
 def from_counts_in_parts(path: str, **roles: Any) -> elute.ClickLog:
-    """Counted share by share, and read part by part."""
+    """Counted partition by partition, and read chunk by chunk."""
     return elute.read_log(counts_of(in_passes(path, **roles)), memory=engine.LEAST)
 
 
@@ -171,17 +171,17 @@ def handed_over_by_value(path: str, **roles: Any) -> elute.ClickLog:
 @pytest.mark.parametrize(
     ("read", "prior"),
     [
-        (from_counts, None),
-        (from_counts_in_parts, None),
-        (in_passes, None),
+        (from_counts, "none"),
+        (from_counts_in_parts, "none"),
+        (in_passes, "none"),
         (in_passes, "beta"),
         *(
             pytest.param(reader, prior, marks=pytest.mark.xdist_group("spark"))
             for reader, prior in (
-                (in_spark, None),
-                (handed_over_by_value, None),
+                (in_spark, "none"),
+                (handed_over_by_value, "none"),
                 (kept_in_spark, "beta"),
-                (kept_by_value, None),
+                (kept_by_value, "none"),
             )
         ),
     ],
@@ -194,7 +194,7 @@ def test_a_fit_does_not_depend_on_where_the_log_was_counted(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Items come in another order, so that sums differ in their last digits. A fit from share to share stops at
+    """Items come in another order, so that sums differ in their last digits. A fit from partition to partition stops at
     another point as close to the maximum: within 1e-4 standard errors. With a prior, its two numbers are found to a
     percent."""
     if read not in (from_counts, from_counts_in_parts, in_passes):
@@ -207,17 +207,17 @@ def test_a_fit_does_not_depend_on_where_the_log_was_counted(
     with whole(path) as first, read(path) as second:
         fits = [elute.PBM(relevance_prior=prior).fit(log) for log in (first, second)]
         one, other = (fit.relevance_.sort_by(order) for fit in fits)
-        shares = second.shares()
-        assert (shares is not None) == (read not in (from_counts, in_spark, handed_over_by_value))
-        if shares is not None:
-            numbers = shares.merged(lambda share: [share.number], operator.add)
+        partitions = second.partitions()
+        assert (partitions is not None) == (read not in (from_counts, in_spark, handed_over_by_value))
+        if partitions is not None:
+            numbers = partitions.map_reduce(lambda partition: [partition.number], operator.add)
             assert len(numbers) == len(set(numbers)) > 1
     assert one.drop_columns(["relevance", "log_se"]).equals(other.drop_columns(["relevance", "log_se"]))
-    close = 1e-3 if prior else 1e-6 if shares is None else 1e-5
+    close = 1e-3 if prior == "beta" else 1e-6 if partitions is None else 1e-5
     for column in ("relevance", "log_se"):
         np.testing.assert_allclose(other[column].to_numpy(), one[column].to_numpy(), rtol=close)
     apart = np.abs(np.log(fits[1].propensity_ / fits[0].propensity_))
-    assert (apart <= (1e-9 if shares is None else 1e-4 * np.maximum(fits[0].propensity_log_se_, 1e-5))).all()
+    assert (apart <= (1e-9 if partitions is None else 1e-4 * np.maximum(fits[0].propensity_log_se_, 1e-5))).all()
 
 
 @pytest.mark.usefixtures("some_passes")

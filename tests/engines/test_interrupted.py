@@ -25,7 +25,7 @@ from conftest import Outcome
 from elute._util import scratch
 from elute._util.files import write_text
 from elute.cli import main
-from elute.engines.duckdb.source import Source
+from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
 
 HALTING = """
@@ -35,7 +35,7 @@ from elute.cli import main
 from elute.cli.progress import Reporter
 
 point = sys.argv.pop(1)
-whole, told = elute._util.files.whole, Reporter.__call__
+whole, told = elute._util.files.write_atomically, Reporter.__call__
 
 def halt(here):
     if point in here:
@@ -57,7 +57,7 @@ def tell(self, stage, done, total):
     halt("stage " + stage)
     told(self, stage, done, total)
 
-elute._util.files.whole, Reporter.__call__ = Halting, tell
+elute._util.files.write_atomically, Reporter.__call__ = Halting, tell
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
 """
@@ -176,10 +176,10 @@ def test_while_a_log_is_fetched(tmp_path: Path) -> None:
 
 def test_ctrl_c_during_a_query_is_ctrl_c() -> None:
     """DuckDB makes this error of it, which would be shown with a traceback."""
-    source = Source(pa.table({"n": [1]}))
-    with pytest.raises(KeyboardInterrupt), source.reading():
+    source = DuckDBSource(pa.table({"n": [1]}))
+    with pytest.raises(KeyboardInterrupt), source.translate_errors():
         raise RuntimeError("Query interrupted")
-    with pytest.raises(RuntimeError, match="another"), source.reading():
+    with pytest.raises(RuntimeError, match="another"), source.translate_errors():
         raise RuntimeError("another")
     source.close()
 
@@ -188,15 +188,15 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     """Also what is somebody's own and only has such a name."""
     (tmp_path / "elute-mine").mkdir()
     (tmp_path / "elute-mine" / "diary").write_text("dear")
-    one, remove_one = scratch.folder(tmp_path)
-    two, remove_two = scratch.folder(tmp_path)
+    one, remove_one = scratch.make_folder(tmp_path)
+    two, remove_two = scratch.make_folder(tmp_path)
     assert one.exists()
     remove_one()
     assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "elute-mine", two])
     remove_two()
     assert [path.name for path in tmp_path.rglob("*")] == ["elute-mine", "diary"]
     with pytest.raises(EluteError, match=r"cannot write to '.*missing': No such file or directory; name a folder"):
-        scratch.folder(tmp_path / "missing")
+        scratch.make_folder(tmp_path / "missing")
 
 
 def test_unfinished_files_of_dead_processes_are_removed(tmp_path: Path) -> None:

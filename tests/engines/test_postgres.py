@@ -24,7 +24,7 @@ from postgres_server import ENCODED, PASSWORD, Server, running
 import elute
 from conftest import CHAIN, Outcome, run_elute
 from elute.cli import main
-from elute.engines.duckdb.source import Source
+from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.fingerprint import postgres
 from elute.engines.remote.postgres import transaction
 
@@ -113,7 +113,7 @@ def test_types_as_ids(server: Server) -> None:
     rows = [f"({place}, {place == 1}, {', '.join(pair[which] for pair in kinds.values())})" for which, place in PLACES]
     again = ", ".join("1.00" if kind == "numeric" else "null" for kind in kinds)
     server.run(f"INSERT INTO kinds VALUES {', '.join(rows)}, (1, false, {again})")
-    source = Source(server.url("kinds"))
+    source = DuckDBSource(server.url("kinds"))
     counted = ", ".join(f"count(DISTINCT c{number}), count(c{number})" for number in range(len(kinds)))
     (found,) = source.connection.execute(f"SELECT {counted} FROM {source.relation}").fetchall()
     source.close()
@@ -229,13 +229,13 @@ def test_read_only(server: Server) -> None:
 
 def test_a_table_without_prepare_can_be_scanned_again_and_left_early(server: Server) -> None:
     """As features are: more than once, whole or in part."""
-    source = Source(server.load(pa.table(CHAIN), "chain"))
+    source = DuckDBSource(server.load(pa.table(CHAIN), "chain"))
     for query, answer in {"count(*)": 6, "sum(click)": 3, "max(doc_id)": "d"}.items():
         assert source.connection.execute(f"SELECT {query} FROM {source.relation}").fetchall() == [(answer,)]
     assert len(source.connection.execute(f"SELECT * FROM {source.relation} LIMIT 1").fetchall()) == 1
-    assert source.table().to_pydict() == CHAIN
+    assert source.read_table().to_pydict() == CHAIN
     with elute.read_log(server.url("chain"), item="doc_id") as log:
-        means = log.engine.means(("query_id",), "click").sort_by("query_id")
+        means = log.engine.compute_means(("query_id",), "click").sort_by("query_id")
     assert means.to_pydict() == {"query_id": ["q1", "q2", "q3"], "click": [pytest.approx(1 / 3), 1.0, 0.0]}
 
 
@@ -259,7 +259,7 @@ def test_what_goes_wrong_is_said_in_one_line(server: Server, tmp_path: Path, mon
         server.url("chain", None): f"cannot read {public}: .*no password supplied; give it in PGPASSWORD or ~/.pgpass",
         server.url("public.lost"): 'relation "public.lost" does not exist; write #schema.table',
         server.url("secret", "guest", "guest"): "permission denied for table secret; GRANT SELECT",
-        url.replace(port, "9"): "Connection refused; start the server, or mend host and port",
+        url.replace(port, "9"): "Connection refused; start the server, or correct host and port",
         url.replace(host, "nowhere.invalid"): 'could not translate host name "nowhere.invalid"',
         url.replace("/postgres#", "/lost#"): 'database "lost" does not exist',
         url.removesuffix("#chain"): "names no table; write postgres://owner@127.0.0.1:\\d+/postgres#schema.table",
@@ -274,10 +274,10 @@ def test_what_goes_wrong_is_said_in_one_line(server: Server, tmp_path: Path, mon
         assert "\n" not in str(refused.value)
     with pytest.raises(elute.EluteError, match=r"postgres#chain: no column 'rank'"):
         elute.read_log(url, bias="rank")
-    with pytest.raises(elute.EluteError, match="one Postgres table at a time"):
+    with pytest.raises(elute.EluteError, match="pass one Postgres table at a time"):
         elute.read_log([url, url])
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    with pytest.raises(elute.EluteError, match=r"pip install 'elute\[postgres\]'"):
+    with pytest.raises(elute.EluteError, match=r'pip install "elute\[postgres\]"'):
         elute.read_log(url)
 
 
@@ -306,7 +306,8 @@ def refused(counts: Path) -> bool:
     if asked.code in (0, 3):
         return False
     assert (asked.code, asked.out, asked.err.count("\n")) == (1, "", 1), asked
-    assert "has changed since it was counted: count it again (elute count 'postgres://" in asked.err
+    assert "has changed since it was counted: count postgres://" in asked.err
+    assert f"again with 'elute count' (--out {counts})" in asked.err
     assert not any(secret in asked.err for secret in (PASSWORD, ENCODED))
     return True
 
@@ -343,11 +344,11 @@ def test_counts_are_refused_when_the_table_has_changed(
 def test_what_changes_a_table(server: Server, kind: str) -> None:
     url = server.load(pa.table(CHAIN), "days")
     server.run("CREATE TABLE IF NOT EXISTS elsewhere (n int)", "DROP TABLE IF EXISTS new", FLUSH)
-    before = postgres.of_table(url)
+    before = postgres.table_state(url)
     assert before is not None
     assert before["table"] == server.url("days", None)
     server.run(*CHANGES[kind].split("; "), FLUSH)
-    assert (postgres.of_table(url) != before) is (kind != "nothing")
+    assert (postgres.table_state(url) != before) is (kind != "nothing")
 
 
 def test_partitions_and_views_change_with_what_is_below(server: Server) -> None:
@@ -367,7 +368,7 @@ def test_partitions_and_views_change_with_what_is_below(server: Server) -> None:
     def changed() -> list[str]:
         """Since this was asked before."""
         before = dict(known)
-        known.update({name: postgres.of_table(server.url(name)) for name in names})
+        known.update({name: postgres.table_state(server.url(name)) for name in names})
         return [name for name in names if known[name] != before.get(name)]
 
     changed()
@@ -391,7 +392,7 @@ def test_what_cannot_be_asked_is_not_kept(server: Server, tmp_path: Path) -> Non
         "CREATE FOREIGN TABLE afar (query_id int, doc_id int, position int, click int) SERVER files "
         "OPTIONS (program 'echo 1,1,1,0', format 'csv')",
     )
-    assert postgres.of_table(server.url("afar")) is None
+    assert postgres.table_state(server.url("afar")) is None
     assert ask("count", server.url("afar"), "--out", tmp_path / "counts").code == 0
     assert not refused(tmp_path / "counts")
 
@@ -413,7 +414,7 @@ def test_a_server_that_wants_the_password_itself_is_not_given_it(server: Server,
         thread = threading.Thread(target=greedy)
         thread.start()
         name = f"postgres://me:{ENCODED}@127.0.0.1:{listening.getsockname()[1]}/db#t"
-        assert postgres.again(name) is None
+        assert postgres.current_table_state(name) is None
         thread.join()
     assert heard == [b""]
 
@@ -426,7 +427,7 @@ def test_a_certificate_is_verified(server: Server, tmp_path: Path, monkeypatch: 
         failed = ask("check", strict.replace("#", where.format(authority) + "#"))
         assert (failed.code, failed.out, failed.err.count("\n")) == (1, "", 1), failed
         assert "certificate" in failed.err
-        assert "name the file of the authority that signed it in sslrootcert= or PGSSLROOTCERT" in failed.err
+        assert "set sslrootcert= or PGSSLROOTCERT to the certificate of the authority that signed it" in failed.err
         assert not any(secret in failed.err for secret in (PASSWORD, ENCODED))
     monkeypatch.setenv("PGSSLROOTCERT", str(server.certificates.authority))
     assert verdict(strict) == verdict(url)

@@ -57,7 +57,7 @@ def test_the_authority_decides(
         if over_https
         else "the certificate at AWS_ENDPOINT_URL is not trusted; check the address, or "
     )
-    step = "name the file of the authority that signed it in SSL_CERT_FILE"
+    step = "set SSL_CERT_FILE to the certificate of the authority that signed it"
     assert failed.err.replace("elute: opening the log\n", "") == f"elute: cannot read {source}: {words}{step}\n"
     assert served.seen == []  # no credentials went to it
     monkeypatch.setenv("SSL_CERT_FILE", str(signed.authority))

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from worlds import Merge, counts_of
 
-from elute.estimate.models.affine import Affine, _profiled
+from elute.estimate.models.affine import Affine, _profile_loss
 from elute.estimate.models.pbm import PBM
 
 ALPHA = np.array([0.6, 0.5, 0.4, 0.3, 0.2])
@@ -37,13 +37,13 @@ def test_profile_and_gradient():
     rng = np.random.default_rng(1)
     high, low = rng.uniform(0.4, 0.9, 5), rng.uniform(0.05, 0.3, 5)
     r = np.full(counts.n_items, 0.5)
-    value, of_high, of_low = _profiled(*cells, high, low, r)
+    value, of_high, of_low = _profile_loss(*cells, high, low, r)
     best = minimize(lambda x: loss(table, x, high, low), r, bounds=[(0, 1)] * len(r), method="L-BFGS-B", tol=1e-14)
     assert value == pytest.approx(best.fun, rel=1e-9)
     assert ((r == 0) | (r == 1)).any()
 
     def profiled(x):
-        return _profiled(*cells, x[:5], x[5:], r.copy())[0]
+        return _profile_loss(*cells, x[:5], x[5:], r.copy())[0]
 
     slope = approx_fprime(np.concatenate((high, low)), profiled, 1e-7)
     assert np.concatenate((of_high, of_low)) == pytest.approx(slope, rel=1e-4, abs=1e-3)

@@ -222,13 +222,13 @@ def table_of(positions, values):
     ("propensities", "message"),
     [
         ([1.0], r"shape \(1,\) for 2 factors"),
-        ([1.0, np.nan], "no number as propensity for 1 factors: position 1"),
+        ([1.0, np.nan], "the propensity is not a number for 1 factors: position 1"),
         ([1.0, -0.5], "below 0 for 1 factors: position 1"),
         ([0.0, 1.0], "is 0 for 1 factors: position 0"),
         (table_of([0], [1.0]), "no propensity for 1 factors: position 1"),
         (table_of([0, 1, 1], [1.0, 0.5, 0.4]), "more than one row for 1 factors: position 1"),
-        (table_of([0, 1], [1.0, None]), "no number as propensity for 1 factors: position 1"),
-        (table_of(["a", "b"], [1.0, 0.5]), "do not fit"),
+        (table_of([0, 1], [1.0, None]), "the propensity is not a number for 1 factors: position 1"),
+        (table_of(["a", "b"], [1.0, 0.5]), "do not match"),
         (pa.table({"rank": [0, 1], "propensity": [1.0, 0.5]}), "no column 'position'"),
         (pa.table({"position": [0, 1]}), "no column 'propensity'"),
     ],
@@ -242,7 +242,7 @@ def test_propensities_that_cannot_be_used(propensities, message):
 def test_other_mistakes_are_named():
     counts = counts_of([(0, 0, 9, 4), (0, 1, 9, 2)])
     for clip in (-0.1, "some", np.inf, np.nan):
-        with pytest.raises(EluteError, match="clip is"):
+        with pytest.raises(EluteError, match="`clip=` is"):
             IPW(propensities=[1.0, 0.5], clip=clip).fit(counts)
     with pytest.raises(EluteError, match="merge plan"):
         IPW(propensities=[1.0, 0.5]).fit(counts, plan=Merge((0, 1)))

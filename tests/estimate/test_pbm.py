@@ -17,7 +17,7 @@ from elute.estimate.models.dla import DLA
 from elute.estimate.models.em import RegressionEM
 from elute.estimate.models.pbm import PBM
 from elute.estimate.models.two_tower import TwoTower
-from elute.estimate.solve.boundary import parts
+from elute.estimate.solve.boundary import find_parts
 from elute.estimate.solve.problem import pose
 from elute.estimate.solve.profile import fit_items
 
@@ -59,7 +59,7 @@ def test_parts_are_what_linear_programmes_say(data):
     assume({x for x, *_ in table} == set(range(items)))
     assume({t for _, t, _, c in table if c > 0} == set(range(factors)))
     clicked_items = {x for x, _, _, c in table if c > 0}
-    of_factor, of_item = parts(pose(counts_of(table), None).cells, factors)
+    of_factor, of_item = find_parts(pose(counts_of(table), None).cells, factors)
     assert {x for x in range(items) if of_item[x] >= 0} == clicked_items
     informed = [row for row in table if row[0] in clicked_items]
     for s in range(factors):

@@ -18,7 +18,7 @@ from elute.cells.counts import Cells
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 from elute.estimate.priors.beta import fit_beta, posterior
-from elute.estimate.priors.strength import split
+from elute.estimate.priors.strength import split_halves
 from elute.estimate.solve import standard_errors
 from elute.estimate.solve.conditional import score
 from elute.estimate.solve.problem import pose
@@ -287,7 +287,7 @@ def test_a_log_without_clicks(relevance_prior):
 
 def test_halves_make_the_whole():
     cells = pose(counts_of([(x, t, 1000, 400) for x in range(5) for t in range(4)]), None).cells
-    one, other = split(cells, np.random.default_rng(0))
+    one, other = split_halves(cells, np.random.default_rng(0))
     assert (one.impressions + other.impressions).tolist() == [1000] * 20
     assert (one.clicks + other.clicks).tolist() == [400] * 20
     assert np.abs(one.clicks.astype(float) - 200).max() < 5 * 10

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elute.errors import EluteError
-from elute.identify.consistency import Consistency, consistency
+from elute.identify.consistency import Consistency, check_consistency
 from reference.plain_pbm import Table, design
 
 A, B, C, D = range(4)
@@ -38,7 +38,7 @@ def example(relevance_of_c: float, extra: dict[tuple[int, int], float] | None = 
     seen = {**EXAMPLE, **(extra or {})}
     for (x, t), p in EXAMPLE.items():
         assert r[x] * o[t] == pytest.approx(p)
-    return consistency(sort([(x, t, 100, round(100 * p)) for (x, t), p in seen.items()]), r, o, reference=0)
+    return check_consistency(sort([(x, t, 100, round(100 * p)) for (x, t), p in seen.items()]), r, o, reference=0)
 
 
 @pytest.mark.parametrize("relevance_of_c", [0.4, 0.5, 0.77, 1.0])
@@ -99,7 +99,7 @@ def test_flat_directions_are_the_null_space_of_the_information(
     o = np.array(data.draw(st.lists(positive, min_size=factors, max_size=factors)))
     reference = data.draw(st.integers(0, factors - 1))
     table = [(x, t, 50, 1) for x, t in sorted(pairs)]
-    found = consistency(sort(table), r, o, reference)
+    found = check_consistency(sort(table), r, o, reference)
     p = np.array([min(r[x] * o[t], 0.98) for x, t, _, _ in table])
     x = np.delete(design(table), items + reference, axis=1)
     information = x.T @ np.diag(50 * p / (1 - p)) @ x
@@ -119,7 +119,7 @@ def test_ranges_are_as_wide_as_probabilities_allow(pairs: list[tuple[int, int]],
     items, factors = (1 + max(pair[side] for pair in pairs) for side in (0, 1))
     r = np.array(data.draw(st.lists(positive, min_size=items, max_size=items)))
     o = np.array(data.draw(st.lists(positive, min_size=factors, max_size=factors)))
-    for flat in consistency(sort([(x, t, 9, 1) for x, t in pairs]), r, o).flat:
+    for flat in check_consistency(sort([(x, t, 9, 1) for x, t in pairs]), r, o).flat:
         if not flat.informed:
             continue
         low, high = flat.relevance_range
@@ -139,19 +139,21 @@ def free(found: Consistency) -> tuple[list[list[int]], list[list[int]]]:
 
 def test_a_factor_without_clicks_is_known_and_says_nothing() -> None:
     """Item 1 was shown under factor 1 alone, which nobody clicks: anything goes for it. Item 0 shows that o is 0."""
-    found = consistency(sort([(0, 0, 9, 3), (0, 1, 9, 0), (1, 1, 9, 0)]), np.array([0.3, 0]), np.array([1.0, 0]))
+    found = check_consistency(sort([(0, 0, 9, 3), (0, 1, 9, 0), (1, 1, 9, 0)]), np.array([0.3, 0]), np.array([1.0, 0]))
     assert free(found) == ([[1]], [[]])
     assert found.factor_determined.all()
     assert (found.rank, found.parameters, found.consistent) == (2, 3, False)
     assert np.array(found.flat[0].relevance_range).tolist() == [[0], [1]]
     assert found.flat[0].sentence("ab".__getitem__, str) == (
-        "Nothing is known of the relevance of b: all its factors have propensity 0."
+        "Nothing is known about the relevance of b: all its factors have propensity 0."
     )
 
 
 def test_an_item_without_clicks_is_known_and_says_nothing() -> None:
     """Item 1 is irrelevant under factor 0, so factor 1, under which only it was shown, can have any propensity."""
-    found = consistency(sort([(0, 0, 9, 3), (1, 0, 9, 0), (1, 1, 9, 0)]), np.array([0.3, 0]), np.array([1.0, 0.5]))
+    found = check_consistency(
+        sort([(0, 0, 9, 3), (1, 0, 9, 0), (1, 1, 9, 0)]), np.array([0.3, 0]), np.array([1.0, 0.5])
+    )
     assert free(found) == ([[]], [[1]])
     assert found.consistent
     assert (found.rank, found.parameters) == (2, 3)
@@ -160,13 +162,13 @@ def test_an_item_without_clicks_is_known_and_says_nothing() -> None:
 
 def test_cells_without_impressions_do_not_link() -> None:
     table = [(0, 0, 9, 3), (0, 1, 0, 0), (1, 1, 9, 3)]
-    assert free(consistency(sort(table), np.array([0.3, 0.4]), np.array([1.0, 0.8]))) == ([[1]], [[1]])
+    assert free(check_consistency(sort(table), np.array([0.3, 0.4]), np.array([1.0, 0.8]))) == ([[1]], [[1]])
 
 
 def test_no_scale_at_all_is_said() -> None:
     """Items 1 and 2 with r·o = 1.2 for a pair never shown: no scale makes both probabilities."""
     table = [(0, 0, 9, 3), (1, 1, 9, 3), (1, 2, 9, 3), (2, 1, 9, 3)]
-    found = consistency(sort(table), np.array([0.3, 0.5, 1.5]), np.array([1.0, 0.3, 0.8]), reference=0)
+    found = check_consistency(sort(table), np.array([0.3, 0.5, 1.5]), np.array([1.0, 0.3, 0.8]), reference=0)
     assert found.flat[0].scale == pytest.approx((1.5, 1.25))
     assert "at no scale are all of them probabilities" in found.flat[0].sentence(str, str)
 
@@ -175,13 +177,13 @@ def test_no_scale_at_all_is_said() -> None:
     ("r", "o", "reference", "message"),
     [
         ([0.3], [1, 1], None, "1 relevances for 2 items"),
-        ([0.3, 0.3], [1], None, "1 propensities, fewer than factors"),
-        ([0.3, np.nan], [1, 1], None, "a relevance is negative or no number"),
-        ([0.3, 0.3], [1, -1], None, "a propensity is negative or no number"),
+        ([0.3, 0.3], [1], None, "1 propensities, fewer than there are factors"),
+        ([0.3, np.nan], [1, 1], None, "a relevance is negative or not a number"),
+        ([0.3, 0.3], [1, -1], None, "a propensity is negative or not a number"),
         ([0.3, 0.3], [1, 0], None, "1 clicked cells the probability 0"),
         ([0.3, 0.3], [1, 1], 2, "factor 2 cannot be the reference"),
     ],
 )
-def test_what_is_no_fit_is_refused(r: list[float], o: list[float], reference: int | None, message: str) -> None:
+def test_what_is_not_a_fit_is_refused(r: list[float], o: list[float], reference: int | None, message: str) -> None:
     with pytest.raises(EluteError, match=message):
-        consistency(sort([(0, 0, 9, 3), (1, 1, 9, 3)]), np.array(r), np.array(o), reference)
+        check_consistency(sort([(0, 0, 9, 3), (1, 1, 9, 3)]), np.array(r), np.array(o), reference)

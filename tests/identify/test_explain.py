@@ -7,15 +7,15 @@ import pyarrow as pa
 import elute
 
 
-def test_parts_and_isolated_factors(chain: pa.Table) -> None:
+def test_components_and_isolated_factors(chain: pa.Table) -> None:
     check = elute.check(elute.read_log(chain))
-    assert [(p.factors, p.items, p.impressions, p.clicks) for p in check.parts] == [
+    assert [(p.factors, p.items, p.impressions, p.clicks) for p in check.component_details] == [
         (2, 2, 3, 1),
         (2, 1, 2, 2),
         (1, 1, 1, 0),
     ]
-    assert check.parts[1].example_factors == [{"position": 3}, {"position": 4}]
-    assert check.parts[1].example_items == [{"query_id": "q2", "doc_id": "c"}]
+    assert check.component_details[1].example_factors == [{"position": 3}, {"position": 4}]
+    assert check.component_details[1].example_items == [{"query_id": "q2", "doc_id": "c"}]
     assert check.isolated_factors == 1
     assert check.isolated[0].factor == {"position": 5}
     assert check.isolated[0].reason == "position 5 was only ever shown with 1 item, not seen under any other factor"
@@ -30,7 +30,7 @@ def test_lists_are_short_and_totals_are_not() -> None:
 
 
 def test_examples_do_not_depend_on_the_order_of_rows(chain: pa.Table) -> None:
-    forward, backward = (elute.check(elute.read_log(t)).parts for t in (chain, chain.take(list(range(5, -1, -1)))))
+    forward, backward = (elute.check(elute.read_log(t)).component_details for t in (chain, chain.take(list(range(5, -1, -1)))))
     assert forward == backward
 
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elute.errors import EluteError
-from elute.identify.generic.equations import pose
-from elute.identify.generic.field import random_prime, random_residues, solve
-from elute.identify.generic.identifiability import generic_identifiability, parse
-from elute.identify.generic.nullspace import null_directions
-from elute.identify.generic.supports import Supports, cells_by_item, group
+from elute.identify.generic.equations import pose_equations
+from elute.identify.generic.field import draw_prime, draw_residues, solve
+from elute.identify.generic.identifiability import generic_identifiability, parse_model
+from elute.identify.generic.nullspace import find_null_directions
+from elute.identify.generic.supports import Supports, group_supports, sort_cells
 from reference.plain_jacobian import (
     Cells,
     affine_rank_by_counting,
@@ -204,12 +204,12 @@ def test_more_items_of_a_support_than_are_looked_at(cells: Cells, model: str, mo
 def test_supports_are_grouped(cells: Cells) -> None:
     item, factor = np.array(cells).T
     item = np.unique(item, return_inverse=True)[1]
-    offsets, of_cells = cells_by_item(item, factor, item.max() + 1, 6)
+    offsets, of_cells = sort_cells(item, factor, item.max() + 1, 6)
     plain: dict[frozenset[int], int] = {}
     for x in range(item.max() + 1):
         support = frozenset(factor[item == x].tolist())
         plain[support] = plain.get(support, 0) + 1
-    found = group(offsets, of_cells)
+    found = group_supports(offsets, of_cells)
     rows = [found.factor[a:b].tolist() for a, b in zip(found.offsets[:-1], found.offsets[1:], strict=True)]
     assert all(row == sorted(row) for row in rows)
     assert {frozenset(row): n for row, n in zip(rows, found.items.tolist(), strict=True)} == plain
@@ -219,10 +219,10 @@ def test_supports_are_grouped(cells: Cells) -> None:
 def test_field() -> None:
     rng = np.random.default_rng(3)
     for _ in range(5):
-        p = random_prime(rng)
+        p = draw_prime(rng)
         assert 2**28 < p < 2**29
         assert all(p % d for d in range(2, int(float(p) ** 0.5) + 1))
-        matrix, right = (random_residues(rng, (5, n), p).astype(np.uint64) for n in (5, 3))
+        matrix, right = (draw_residues(rng, (5, n), p).astype(np.uint64) for n in (5, 3))
         solution = right.copy()
         assert solve(matrix.copy(), solution, p)
         product = np.array(matrix.tolist(), object) @ np.array(solution.tolist(), object)
@@ -254,11 +254,11 @@ def test_a_bad_order_gives_the_same_and_directions_are_null(model: str, size: in
     rng = np.random.default_rng(6)
     factor = np.sort([rng.choice(120, size, replace=False) for _ in range(items)])
     supports = Supports(np.arange(items + 1) * size, factor.ravel().astype(np.int32), np.ones(items, np.int64))
-    chosen, p = parse(model), random_prime(rng)
-    vectors = random_residues(rng, (120, chosen.width), p)
-    system = pose(supports, supports.items, rng.permutation(120), chosen, vectors, p, rng)
-    draws = random_residues(rng, (120 * chosen.width,), p)
-    null, direction = null_directions(system, 0, 120, chosen.base, chosen.width, p, draws)
+    chosen, p = parse_model(model), draw_prime(rng)
+    vectors = draw_residues(rng, (120, chosen.width), p)
+    system = pose_equations(supports, supports.items, rng.permutation(120), chosen, vectors, p, rng)
+    draws = draw_residues(rng, (120 * chosen.width,), p)
+    null, direction = find_null_directions(system, 0, 120, chosen.base, chosen.width, p, draws)
     judged = generic_identifiability(np.repeat(np.arange(items), size), factor.ravel(), model)
     unseen = 120 - len(np.unique(factor))
     assert null == judged.null_dimension + unseen * chosen.width > judged.gauge

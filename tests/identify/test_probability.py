@@ -10,8 +10,8 @@ import pytest
 
 import elute
 from elute.cells.counts import Cells
-from elute.cells.partitions import Share
-from elute.checking.probability import SAMPLES, SHARES, Sampling, estimate
+from elute.cells.partitions import Partition
+from elute.checking.probability import SAMPLES, SHARES, CurveTask, estimate
 
 
 def by_the_formula(impressions: int, items: int, factors: int) -> float:
@@ -54,12 +54,12 @@ def test_a_sample_keeps_an_impression_with_its_share() -> None:
         np.array([3, 5, 900, 900], np.uint32),
     )
     cells = Cells(offsets, factor, shown, shown)
-    sampling = Sampling(np.full(20_000, 0.3), np.arange(20_000, dtype=np.uint64), 2)
-    draws = np.array(sampling(Share(0, cells)).outcomes())
+    sampling = CurveTask(np.full(20_000, 0.3), np.arange(20_000, dtype=np.uint64), 2)
+    draws = np.array(sampling(Partition(0, cells)).outcomes())
     linked = float(np.mean(draws[:, 0] == 1))
     expected = (1 - 0.7**3) * (1 - 0.7**5)
     assert (draws[:, 1] == 2).all()
-    others = np.array(sampling(Share(7, cells)).outcomes())
+    others = np.array(sampling(Partition(7, cells)).outcomes())
     assert (draws != others).any()  # another share of the items draws for itself
     assert abs(linked - expected) < 4 * (expected * (1 - expected) / len(draws)) ** 0.5
 

@@ -185,8 +185,11 @@ def test_lists_without_queries(tmp_path: Path) -> None:
     ("row", "said"),
     [
         ({"query_doc_ids": [1]}, "has no column 'clicks'; it has: query_doc_ids"),
-        ({"query_doc_ids": 1, "clicks": [1]}, "column 'query_doc_ids' is int64; a page a row needs a list"),
-        ({"query_doc_ids": [1], "clicks": [1], "positions": [3]}, "'positions' begin at 3"),
+        (
+            {"query_doc_ids": 1, "clicks": [1]},
+            "column 'query_doc_ids' is int64; with a page in each row it must be a list",
+        ),
+        ({"query_doc_ids": [1], "clicks": [1], "positions": [3]}, "'positions' start at 3"),
     ],
 )
 def test_columns_that_do_not_fit(tmp_path: Path, row: dict[str, Any], said: str) -> None:

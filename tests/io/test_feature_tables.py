@@ -64,7 +64,7 @@ def test_what_letor_leaves_out_at_the_end_is_0(letor: str) -> None:
     assert values.shape == (3, 5)
     np.testing.assert_array_equal(values[:, :3], read_features([letor], KEY).values)
     assert not values[:, 3:].any()
-    with pytest.raises(EluteError, match="has 3 features by number, the ranker has 2"):
+    with pytest.raises(EluteError, match="has 3 numbered features, but the ranker has 2"):
         read_features([letor], KEY, NAMES[:2])
 
 
@@ -76,13 +76,13 @@ def test_a_ranker_takes_its_features_by_name_and_no_other(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"doc_id": None}, "has no column 'doc_id' to tell documents by"),
+        ({"doc_id": None}, "has no column 'doc_id' to identify documents by"),
         ({"doc_id": ["x", None, "y"]}, "'doc_id' is null in 1 rows"),
         ({"query_id": ["b", "b", "b"]}, "has 1 documents more than once"),
         ({"query_id": None, "doc_id": ["x", "x", "y"]}, r"more than once \(doc_id x\)"),
         ({"feature_2": [None, 1, float("inf")]}, r"2 documents have .*\('feature_2' in 2\)"),
         ({"feature_1": [1e300, 0.0, 0.0]}, r"1 documents have .*\('feature_1' in 1\)"),
-        ({"feature_2": ["1", "2", "3"]}, "feature_2 are no numbers"),
+        ({"feature_2": ["1", "2", "3"]}, "feature_2 are not numbers"),
         ({"grade": [1, -1, 0]}, "'grade' must be a whole number from 0"),
         ({"feature_1": None, "feature_2": None, "feature_3": None}, "lacks features"),
     ],

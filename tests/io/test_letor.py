@@ -71,13 +71,13 @@ def test_an_index_zero_anywhere_means_that_indices_count_from_zero(tmp_path: Pat
     assert read(tmp_path, "0 qid:1 1:1 2:2\n1 qid:1 2:5\n").features.tolist() == [[1, 2], [0, 5]]
     assert read(tmp_path, "0 qid:1 1:1 2:2\n1 qid:1 0:5\n").features.tolist() == [[0, 1, 2], [5, 0, 0]]
     assert read(tmp_path, "0 qid:1 1:1\n", zero_based=True).features.tolist() == [[0, 1]]
-    with pytest.raises(EluteError, match="zero_based=False"):
+    with pytest.raises(EluteError, match="`zero_based=False`"):
         read(tmp_path, "0 qid:1 0:1\n", zero_based=False)
 
 
 def test_a_given_number_of_features(tmp_path: Path) -> None:
     assert read(tmp_path, "0 qid:1 1:1\n", n_features=3).features.tolist() == [[1, 0, 0]]
-    with pytest.raises(EluteError, match="index 4 is beyond n_features=3"):
+    with pytest.raises(EluteError, match="index 4 is beyond `n_features=3`"):
         read(tmp_path, "0 qid:1 4:1\n", n_features=3)
 
 
@@ -115,7 +115,7 @@ def test_no_feature_at_all(tmp_path: Path) -> None:
         ("1 qid:1 1:1e39", "the value of '1:1e39' is too large"),
         ("1 qid:1 1:-1e999", "the value of '-1e999' is too large"),
         ("1 qid:1 3:1 99999999999:1", "the index of '99999999999:1' is larger than 1048575"),
-        ("1 qid:1 3:1 1:2 3:1", "feature index 3 is twice on the line"),
+        ("1 qid:1 3:1 1:2 3:1", "feature index 3 appears twice on the line"),
         (b"1 qid:\xff 1:1", "is not UTF-8"),
     ],
 )
@@ -129,7 +129,7 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str | bytes, words: str
 
 
 def test_a_document_twice_in_a_query(tmp_path: Path) -> None:
-    with pytest.raises(EluteError, match="document 'a' is twice in query '7'"):
+    with pytest.raises(EluteError, match="document 'a' appears twice in query '7'"):
         read(tmp_path, "0 qid:7 1:0 #docid = a\n0 qid:8 1:0 #docid = a\n0 qid:7 1:0 #docid = a\n")
 
 
@@ -143,7 +143,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     with pytest.raises(EluteError, match="list of paths is empty"):
         letor.read([])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(EluteError, match="holds no file ending in"):
+    with pytest.raises(EluteError, match="contains no file ending in"):
         letor.read(tmp_path / "empty")
 
 

@@ -97,7 +97,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(tmp_path) -> None:
         assert "\n" not in str(caught.value)
 
     refused(rows(PAGES).drop_columns(["position"]), "no column 'position'")
-    refused(rows(PAGES, [0, 2]), "position 3 where 2 is due")
+    refused(rows(PAGES, [0, 2]), "position 3 where 2 is expected")
     refused(rows(PAGES).set_column(2, "doc_id", pa.array([None] * 8, pa.string())), "8 rows")
     uneven = lists(PAGES).set_column(2, "clicks", pa.array([[0], [1], [0, 0], [1, 1]]))
     refused(uneven, "row 0", LISTS)

@@ -199,7 +199,7 @@ def test_malformed_lines_by_number(tmp_path: Path) -> None:
     no_action = {key: value for key, value in event("p1", "a").items() if key != "action_name"}
     lines = [query("p1", "lamp", ["a"]), "{cut", "", {"x": 1}, no_action, query("p2", "lamp", ["a", None]), '"text"']
     path = ndjson(tmp_path / "q.ndjson", lines)
-    with pytest.raises(EluteError, match=r"q\.ndjson: line 2: not a JSON object.*--skip-malformed"):
+    with pytest.raises(EluteError, match=r"q\.ndjson: line 2: not a JSON object.*`skip_malformed=True`"):
         read(path)
     for chunk in (200, 1 << 20):
         rows, tally = read(path, chunk=chunk, skip=True)

@@ -68,7 +68,7 @@ def test_rankings_with_grades_and_features(tmp_path: Path) -> None:
 def test_rankings_without_features_need_no_feature_file(tmp_path: Path) -> None:
     folder = write_set(tmp_path, "q 5 7\n", "q 1 0\n")
     assert ultra.read_ranking(folder, features=False).data.features.shape == (2, 0)
-    with pytest.raises(elute.EluteError, match="features=False"):
+    with pytest.raises(elute.EluteError, match="`features=False`"):
         ultra.read_ranking(folder)
 
 
@@ -79,7 +79,7 @@ def test_the_number_of_features_comes_from_the_settings(tmp_path: Path) -> None:
     with pytest.raises(elute.EluteError, match="index 4 is beyond the 4 features"):
         ultra.read_ranking(folder)
     write_set(tmp_path, "q 0\n", "q 1\n", "a 0:1 4:2\n", "{}")
-    with pytest.raises(elute.EluteError, match="gives no 'feature_size'"):
+    with pytest.raises(elute.EluteError, match="has no 'feature_size'"):
         ultra.read_ranking(folder)
 
 
@@ -90,9 +90,9 @@ def test_the_number_of_features_comes_from_the_settings(tmp_path: Path) -> None:
         ("q 0 1\n", "q 1 -2\n", r"labels, line 1: '-2' is not a grade"),
         ("q 0 1\n", "q 1 .5\n", r"labels, line 1: '\.5' is not a grade"),
         ("q 0 1\n", "q 1 nan\n", r"labels, line 1: 'nan' is not a grade"),
-        ("q 0 1\n", "q 1\n", r"no line with as many fields for query 'q'"),
-        ("q 0 1\n", "p 1 1\n", r"no line with as many fields for query 'q'"),
-        ("q 0 1\nr 0 1\n", "q 1 1\n", r"init_list, line 2: .* for query 'r'"),
+        ("q 0 1\n", "q 1\n", r"no matching line \(same query 'q', as many fields\)"),
+        ("q 0 1\n", "p 1 1\n", r"no matching line \(same query 'q', as many fields\)"),
+        ("q 0 1\nr 0 1\n", "q 1 1\n", r"init_list, line 2: .*same query 'r'"),
         ("q 0 1\n", "q 1 1\nr 1 1\n", r"labels has 2 lines, train\.init_list 1"),
         ("q 0 1\nq 1 0\n", "q 1 1\nq 2 1\n", r"document 1 has two grades for query 'q'"),
         ("q 0 9\n", "q 1 1\n", r"has 2 documents; the lists show number 9"),

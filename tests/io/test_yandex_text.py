@@ -89,7 +89,7 @@ BAD = """0\t0\tQ\t7\t1\ta\tb
 def test_malformed_rows_by_number(tmp_path: Path) -> None:
     path = tmp_path / "log.tsv"
     path.write_text(BAD)
-    with pytest.raises(EluteError, match=r"log\.tsv: line 2: neither a Q nor a C row.*--skip-malformed"):
+    with pytest.raises(EluteError, match=r"log\.tsv: line 2: neither a Q nor a C row.*`skip_malformed=True`"):
         read(path)
     for chunk in (5, 20, 1000):
         rows, tally = read(path, chunk, skip=True)
@@ -98,7 +98,7 @@ def test_malformed_rows_by_number(tmp_path: Path) -> None:
             (2, "neither a Q nor a C row"),
             (4, "fewer than 4 fields"),
             (5, "a Q row without a url"),
-            (6, "a C row has 4 fields"),
+            (6, "a C row that does not have 4 fields"),
             (7, "an empty field"),
         ]
 

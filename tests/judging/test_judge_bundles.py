@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.judging.export import Wanted, export
-from elute.judging.groups import by_click, by_page, usable, without_gaps
-from elute.training.pages import Pages
+from elute.judging.groups import find_gapless, group_by_click, group_by_page, select_usable
+from elute.training.pages import TrainingPages
 
 QUIET = {"verbose": -1, "num_threads": 1}
 FINE = {"min_data_in_leaf": 1, "min_data_in_bin": 1}
@@ -182,17 +182,17 @@ pages = st.integers(1, 4).flatmap(
 )
 
 
-def arrays(drawn: list[list[tuple[int, bool, int]]]) -> Pages:
+def arrays(drawn: list[list[tuple[int, bool, int]]]) -> TrainingPages:
     width = max(map(len, drawn))
     padded = np.array([page + [(-1, False, 0)] * (width - len(page)) for page in drawn])
-    return Pages(
+    return TrainingPages(
         padded[..., 0].astype(np.int32), padded[..., 1].astype(np.float32), padded[..., 2].astype(np.int32), None
     )
 
 
 @given(pages, st.integers(1, 5))
 def test_groups_of_any_pages(drawn: list[list[tuple[int, bool, int]]], part: int) -> None:
-    found = usable(arrays(drawn))
+    found = select_usable(arrays(drawn))
     weight = np.array([1.0, 2.5, 7.0])
     good = [page for page in drawn if any(click for _, click, _ in page) and len(page) > 1]
     assert found.without_click == sum(not any(click for _, click, _ in page) for page in drawn)
@@ -208,10 +208,10 @@ def test_groups_of_any_pages(drawn: list[list[tuple[int, bool, int]]], part: int
         return out
 
     docs: Callable[[list[tuple[int, bool, int]]], list[int]] = lambda page: [d for d, _, _ in page]  # noqa: E731
-    assert listed(by_page(found.pages, part)) == [
+    assert listed(group_by_page(found.pages, part)) == [
         (docs(page), [int(click) for _, click, _ in page], [t for _, _, t in page], 1.0) for page in good
     ]
-    assert listed(by_click(found.pages, weight, part)) == [
+    assert listed(group_by_click(found.pages, weight, part)) == [
         (docs(page), [int(i == k) for i in range(len(page))], [t for _, _, t in page], weight[page[k][2]])
         for page in good
         for k in range(len(page))
@@ -235,7 +235,7 @@ def test_pages_with_gaps_are_no_positions_for_xgboost(tmp_path: Path, world: Wor
 @pytest.mark.parametrize("first", [0, 1])
 def test_positions_may_count_from_zero(first: int) -> None:
     pages = arrays([[(0, True, 0), (1, False, 1)], [(0, True, 0), (1, False, 2)], [(0, True, 0)]])
-    assert without_gaps(pages, np.array([0, 1, 2]) + first).tolist() == [True, False, True]
+    assert find_gapless(pages, np.array([0, 1, 2]) + first).tolist() == [True, False, True]
 
 
 def test_more_bias_columns_than_the_position(tmp_path: Path, world: World) -> None:
@@ -273,9 +273,9 @@ def test_what_no_bundle_can_be_made_of(tmp_path: Path, world: World) -> None:
 
     parts = table.set_column(1, "component", pa.array([0, 0, 0, 1, 1, 1]))
     pq.write_table(parts, tmp_path / "fit" / "propensities.parquet")
-    refused(r"2 components, each at its own scale: weights cannot be compared.*elute repair")
+    refused(r"2 components, each at its own scale: weights cannot be compared.*`elute.merge`.*`plan=`")
     pq.write_table(table.append_column("offset", pa.array(np.zeros(6))), tmp_path / "fit" / "propensities.parquet")
-    refused("offsets, which no weight takes back; fit with pbm", "lightgbm")
+    refused("offsets, that is clicks that do not come from relevance, which no weight can undo; fit with pbm", "lightgbm")
     (tmp_path / "fit" / "propensities.parquet").unlink()
     refused("propensities.parquet is missing")
     (tmp_path / "fit" / "model.npz").touch()  # as a session click model has it
@@ -285,6 +285,6 @@ def test_what_no_bundle_can_be_made_of(tmp_path: Path, world: World) -> None:
     refused(r"feature 'a\[0\]' cannot keep its name")
     pq.write_table(world.features, tmp_path / "f.parquet")
     pq.write_table(world.log.drop_columns(["session_id"]), tmp_path / "log.parquet")
-    refused("has no column 'session_id'.*--session")
+    refused("has no column 'session_id'.*`session=`")
     pq.write_table(world.log.filter(pc.field("position") == 1), tmp_path / "log.parquet")
     refused("has no page with a click and a second document")

@@ -62,7 +62,7 @@ def test_quepid(tmp_path: Path, pairs: dict[tuple[str, str], int]) -> None:
 def test_quepid_says_what_a_spreadsheet_would_do(tmp_path: Path) -> None:
     formulas, commas = quepid.write(tmp_path / "r.csv", made(AWKWARD))
     assert formulas.startswith("1 queries or documents begin with = + - or @")
-    assert commas.startswith("2 queries or documents hold commas or line breaks")
+    assert commas.startswith("2 queries or documents contain commas or line breaks")
     assert quepid.write(tmp_path / "r.csv", made({("q", "-5"): 1, ("q", "-1.5"): 1})) == []
     assert len(quepid.write(tmp_path / "r.csv", made({("q", "@SUM(A1)"): 1, ("-cmd", "d"): 1}))) == 1
 
@@ -86,7 +86,7 @@ def test_trec_by_ir_measures(tmp_path: Path, pairs: dict[tuple[str, str], int]) 
     path = tmp_path / "qrels"
     path.unlink(missing_ok=True)
     if any(len(name.split()) != 1 or name.strip() != name for pair in pairs for name in pair):
-        with pytest.raises(EluteError, match="ids are empty or hold one"):
+        with pytest.raises(EluteError, match="ids are empty or contain one"):
             trec.write(path, made(pairs))
         assert list(tmp_path.iterdir()) == []
         return
@@ -97,7 +97,7 @@ def test_trec_by_ir_measures(tmp_path: Path, pairs: dict[tuple[str, str], int]) 
 
 
 def test_trec_names_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(EluteError, match=r"1 query ids are empty or hold one, for instance 'red shoe'.*--query COL"):
+    with pytest.raises(EluteError, match=r"1 query ids are empty or contain one, for instance 'red shoe'.*`query=` with `log=`"):
         trec.write(tmp_path / "qrels", made({("red shoe", "d"): 1}))
 
 
@@ -169,13 +169,13 @@ def test_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--format", "quepid", "--out", "fit"), "'fit' is a folder; quepid is one file"),
-        (("--format", "quepid", "--out", "r", "--features", "f.parquet"), "has no use for --features"),
+        (("--format", "quepid", "--out", "fit"), "'fit' is a folder, but quepid is a single file"),
+        (("--format", "quepid", "--out", "r", "--features", "f.parquet"), "does not use --features"),
         (("--format", "quepid", "--out", "r", "--grades", "high"), "neither 'quantiles' nor thresholds"),
         (("--format", "lightgbm", "--out", "r"), "needs --log, the clicks to learn from"),
         (("--format", "xgboost", "--out", "r", "--log", "l.parquet"), "needs --features"),
         (("--format", "xgboost", "--out", "r", "--levels", "3"), "has no --levels: its labels are clicks"),
-        (("--format", "xgboost", "--out", "fit/fit.json"), "is a file; xgboost takes a folder"),
+        (("--format", "xgboost", "--out", "fit/fit.json"), "is a file, but xgboost takes a folder"),
     ],
 )
 def test_what_cannot_be_done(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elute.errors import EluteError
-from elute.judging.grades import Quantiles, Thresholds, rule
+from elute.judging.grades import Quantiles, Thresholds, parse_rule
 
 items = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=30)
 
@@ -43,14 +43,14 @@ def test_as_many_items_as_grades_get_one_each() -> None:
 
 @pytest.mark.parametrize(("relevance", "grade"), [(0.0, 0), (0.0999, 0), (0.1, 1), (0.3, 2), (0.59, 2), (4.0, 3)])
 def test_a_threshold_is_reached_at_its_value(relevance: float, grade: int) -> None:
-    assert rule("0.1,0.3,0.6", None).grades(np.array([relevance]), np.array([0])).tolist() == [grade]
+    assert parse_rule("0.1,0.3,0.6", None).grades(np.array([relevance]), np.array([0])).tolist() == [grade]
 
 
 def test_rules_by_name() -> None:
-    assert rule(None, None) == rule("quantiles", 4) == Quantiles(4)
-    assert rule("quantiles", 7).levels == 7
-    assert rule("0.2,0.5", 3) == Thresholds((0.2, 0.5))
-    assert rule("0.2", None).says == "grades 0 to 1: how many of the thresholds 0.2 relevance reaches"
+    assert parse_rule(None, None) == parse_rule("quantiles", 4) == Quantiles(4)
+    assert parse_rule("quantiles", 7).levels == 7
+    assert parse_rule("0.2,0.5", 3) == Thresholds((0.2, 0.5))
+    assert parse_rule("0.2", None).description == "grades 0 to 1: how many of the thresholds 0.2 relevance reaches"
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_rules_by_name() -> None:
         ("0.1,nan", None, "numbers above 0"),
         ("0.1,inf", None, "numbers above 0"),
         ("0.1,,0.2", None, "neither"),
-        ("0.1,0.2", 4, "makes 3 grades, not the 4 of --levels"),
+        ("0.1,0.2", 4, "makes 3 grades, not the 4 of `levels=`"),
     ],
 )
 def test_rules_that_are_none(text: str, levels: int | None, words: str) -> None:
     with pytest.raises(EluteError, match=words):
-        rule(text, levels)
+        parse_rule(text, levels)

@@ -56,7 +56,7 @@ def test_an_item_that_is_not_judged_still_makes_its_query_unrankable(tmp_path: P
 
 def test_thresholds_are_refused_where_there_are_two_scales(tmp_path: Path) -> None:
     rows = [Row("a", "x"), Row("b", "x", component=1)]
-    with pytest.raises(EluteError, match=r"2 components, each at its own scale.*--grades quantiles"):
+    with pytest.raises(EluteError, match=r"2 components, each at its own scale.*`grades='quantiles'`"):
         judged(tmp_path, rows, Thresholds((0.3,)))
     assert triples(judged(tmp_path, rows[:1], Thresholds((0.3,)))) == [("a", "x", 1)]
 
@@ -87,12 +87,12 @@ def test_precision_is_one_over_the_standard_error_at_the_scale_of_relevance(tmp_
 
 
 def test_without_error_bars_there_is_no_precision(tmp_path: Path) -> None:
-    with pytest.raises(EluteError, match=r"model pbm\) has no error bars for --min-precision"):
+    with pytest.raises(EluteError, match=r"model pbm\) has no error bars for `min_precision=`"):
         judged(tmp_path, [Row("a", "x", 0.5, log_se=NAN)], precision=1)
 
 
 def test_nothing_left_says_why(tmp_path: Path) -> None:
-    with pytest.raises(EluteError, match=r"of 2 items all are left out \(no_estimate 1, all_alike 1\)"):
+    with pytest.raises(EluteError, match=r"all 2 items are left out \(no_estimate 1, all_alike 1\)"):
         judged(tmp_path, [Row("a", "x", NAN), Row("a", "y")])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.laplacian import _multiply, multiply
 from elute.kernels import blocks as module
-from elute.kernels.blocks import blocks, each
+from elute.kernels.blocks import cut_blocks, map_blocks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "estimate"))
 from worlds import counts_of
@@ -24,7 +24,7 @@ def test_every_item_is_in_one_block(sizes, least):
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_CELLS", least)
-        parts = blocks(offsets)
+        parts = cut_blocks(offsets)
     assert [item for part in parts for item in range(part.start, part.stop)] == list(range(len(sizes)))
     assert len(parts) <= max(1, min(16, sum(sizes) // least))
 
@@ -36,9 +36,9 @@ def test_blocks_sum_to_the_whole(monkeypatch):
     weight, v = rng.random(offsets[-1]), rng.standard_normal(30)
     whole = _multiply(offsets, factor, weight, v)
     monkeypatch.setattr(module, "_CELLS", 100)
-    assert len(blocks(offsets)) > 5
+    assert len(cut_blocks(offsets)) > 5
     assert multiply(offsets, factor, weight, v) == pytest.approx(whole, rel=1e-12)
-    assert sum(each(lambda items, own: own[-1] - own[0], offsets)) == offsets[-1]
+    assert sum(map_blocks(lambda items, own: own[-1] - own[0], offsets)) == offsets[-1]
 
 
 def test_a_fit_in_blocks_is_the_fit(monkeypatch):

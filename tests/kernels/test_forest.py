@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.kernels.forest import edges, merged
+from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.unionfind import singletons
 
 N = 12
@@ -15,11 +15,11 @@ links = st.lists(st.tuples(st.integers(0, N - 1), st.integers(0, N - 1)), max_si
 
 
 def forest(pairs: list[tuple[int, int]]) -> np.ndarray:
-    return merged(singletons(N), np.array(pairs, np.int32).reshape(-1, 2))
+    return merge_edges(singletons(N), np.array(pairs, np.int32).reshape(-1, 2))
 
 
 def both(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return merged(a, edges(b))
+    return merge_edges(a, spanning_edges(b))
 
 
 def plainly(pairs: list[tuple[int, int]]) -> list[int]:
@@ -34,7 +34,7 @@ def plainly(pairs: list[tuple[int, int]]) -> list[int]:
 def test_a_forest_is_the_graphs_components_in_the_fewest_edges(pairs: list[tuple[int, int]]) -> None:
     root = forest(pairs)
     assert root.tolist() == plainly(pairs)
-    assert len(edges(root)) == N - len(set(plainly(pairs)))
+    assert len(spanning_edges(root)) == N - len(set(plainly(pairs)))
     assert np.array_equal(both(singletons(N), root), root)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.kernels.merge import add_cells, merge_cells, merged_factors
+from elute.kernels.merge import add_cells, merge_cells, merge_factors
 
 
 @given(
@@ -24,13 +24,13 @@ def test_groups_are_the_connected_sets_by_smallest_member(case):
     graph.add_nodes_from(range(n))
     groups = sorted(map(sorted, nx.connected_components(graph)))
     expected = {member: code for code, group in enumerate(groups) for member in group}
-    codes = merged_factors(n, np.array(pairs, dtype=np.int64).reshape(-1, 2))
+    codes = merge_factors(n, np.array(pairs, dtype=np.int64).reshape(-1, 2))
     assert codes.dtype == np.int32
     assert codes.tolist() == [expected[factor] for factor in range(n)]
 
 
 def test_a_chain_ends_in_one_group():
-    assert merged_factors(6, np.array([[4, 5], [1, 4], [2, 1]])).tolist() == [0, 1, 1, 2, 1, 1]
+    assert merge_factors(6, np.array([[4, 5], [1, 4], [2, 1]])).tolist() == [0, 1, 1, 2, 1, 1]
 
 
 @given(st.data())

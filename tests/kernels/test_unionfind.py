@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.kernels.unionfind import link, roots, singletons
+from elute.kernels.unionfind import find_roots, link, singletons
 
 edges = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), max_size=25)
 
@@ -28,5 +28,5 @@ def test_roots_are_the_smallest_members_whatever_the_order(
         parent = singletons(15)
         for a, b in links:
             link(parent, a, b)
-        assert roots(parent).tolist() == expected.tolist()
+        assert find_roots(parent).tolist() == expected.tolist()
         shuffler.shuffle(links)

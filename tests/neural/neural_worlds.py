@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from elute.neural.data import Batch
-from elute.neural.sources import World, world
+from elute.neural.sources import SimulatedLists, build_simulated_lists
 from elute.ranking.data import RankingData
 from reference.neural_plain import Shown
 
@@ -42,14 +42,14 @@ def small(seed: int, lengths: tuple[int, ...] = (5, 3, 1, 4, 2, 5)) -> Small:
     return Small(features, Batch(*(np.asarray(a) for a in (rows, clicks, logging))), pages)
 
 
-def linear_world(queries: int = 200, seed: int = 0) -> tuple[World, NDArray[np.float64]]:
+def linear_world(queries: int = 200, seed: int = 0) -> tuple[SimulatedLists, NDArray[np.float64]]:
     """Documents in random order whose log relevance is linear in their features, and that log relevance."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(queries * POSITIONS, FEATURES))
     log_relevance = x @ rng.normal(size=FEATURES) * 0.25 - 1.5
     log_relevance = np.minimum(log_relevance, 0)
     rows = np.arange(len(x)).reshape(queries, POSITIONS)
-    return world(x, rows, log_relevance[rows], np.exp(log_relevance), BIAS), log_relevance
+    return build_simulated_lists(x, rows, log_relevance[rows], np.exp(log_relevance), BIAS), log_relevance
 
 
 def graded(queries: int = 40, seed: int = 1) -> RankingData:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import cache, partial
 from itertools import product
@@ -17,12 +18,12 @@ from neural_worlds import FEATURES, KEY, POSITIONS, Small, quick, small
 from neural_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 
 from elute.errors import EluteError
-from elute.neural.data import Batch, view
+from elute.neural.data import Batch, look_up
 from elute.neural.learner import Learner
-from elute.neural.learners import LEARNERS, learner
+from elute.neural.learners import LEARNERS, build_learner
 from elute.neural.learners.gradient_reversal import GradientReversal
 from elute.neural.learners.ipw import IPW
-from elute.neural.learners.multr import MULTR, doubly_robust
+from elute.neural.learners.multr import MULTR, doubly_robust_targets
 from elute.neural.learners.naive import Naive
 from elute.neural.learners.observation_dropout import ObservationDropout
 from elute.neural.learners.pairwise_debias import PairwiseDebias
@@ -32,7 +33,7 @@ from elute.neural.learners.vectorization import Vectorization
 from elute.neural.networks import Network
 from reference import neural_plain as plain
 
-NET = Network((6, 4), 0.1)
+NET = Network(hidden=(6, 4), dropout=0.1)
 RELATIVE = np.array([1, 0.8, 0.6, 0.3, 0.2])
 MEMORY = {
     "propensities": np.array([0.9, 0.7, 0.5, 0.4, 0.2]),
@@ -48,41 +49,49 @@ given_plain = partial(plain.upe, propensities=np.exp(MEMORY["log_propensities"])
 stages = Stages(3, 2, 10)
 
 CASES: dict[str, tuple[Learner, Plain, int]] = {
-    **{f"naive {o}": (Naive(NET, objective=o), partial(plain.naive, objective=o), 0) for o in plain.OBJECTIVES},
+    **{f"naive {o}": (Naive(network=NET, objective=o), partial(plain.naive, objective=o), 0) for o in plain.OBJECTIVES},
     **{
-        f"ipw {o}": (IPW(NET, objective=o, given=tuple(RELATIVE)), partial(plain.ipw, objective=o, given=RELATIVE), 0)
+        f"ipw {o}": (
+            IPW(network=NET, objective=o, given=tuple(RELATIVE)),
+            partial(plain.ipw, objective=o, given=RELATIVE),
+            0,
+        )
         for o in plain.OBJECTIVES
     },
-    "dla": (learner("dla", network=NET), plain.dla, 0),
-    "rem": (RegressionEM(NET), rem_plain, 0),
-    "pairwise-debias": (PairwiseDebias(NET), pairs_plain, 0),
-    "vectorization": (Vectorization(NET, dimensions=3), plain.vectorization, 0),
-    "multr": (MULTR(NET, clip=0.6, counterfactual=0.5), partial(plain.multr, clip=0.6, weight=0.5), 0),
-    "two-tower": (ObservationDropout(NET), partial(plain.two_tower, objective="sigmoid"), 0),
+    "dla": (build_learner("dla", network=NET), plain.dla, 0),
+    "rem": (RegressionEM(network=NET), rem_plain, 0),
+    "pairwise-debias": (PairwiseDebias(network=NET), pairs_plain, 0),
+    "vectorization": (Vectorization(network=NET, dimensions=3), plain.vectorization, 0),
+    "multr": (MULTR(network=NET, clip=0.6, counterfactual=0.5), partial(plain.multr, clip=0.6, weight=0.5), 0),
+    "two-tower": (ObservationDropout(network=NET), partial(plain.two_tower, objective="sigmoid"), 0),
     "two-tower softmax": (
-        ObservationDropout(NET, objective="softmax"),
+        ObservationDropout(network=NET, objective="softmax"),
         partial(plain.two_tower, objective="softmax"),
         0,
     ),
-    "grad-reversal": (GradientReversal(NET, reversal=0.7), partial(plain.gradient_reversal, strength=0.7), 0),
-    "upe": (UPE(NET), plain.upe, 0),
+    "grad-reversal": (GradientReversal(network=NET, reversal=0.7), partial(plain.gradient_reversal, strength=0.7), 0),
+    "upe": (UPE(network=NET), plain.upe, 0),
     "upe exponential, probability": (
-        UPE(NET, average="exponential", target="probability"),
+        UPE(network=NET, average="exponential", target="probability"),
         partial(plain.upe, average="exponential", target="probability"),
         0,
     ),
     "upe probability, ratio": (
-        UPE(NET, average="probability", target="ratio"),
+        UPE(network=NET, average="probability", target="ratio"),
         partial(plain.upe, average="probability", target="ratio"),
         0,
     ),
-    "upe as public": (UPE(NET, target="clicks", frozen=False), partial(plain.upe, target="clicks", frozen=False), 0),
-    "upe over the log": (UPE(NET, over="log"), given_plain, 0),
-    "upe, stages done": (UPE(NET, stages=stages), plain.upe, 15),
-    "upe-mrr": (learner("upe-mrr", network=NET), partial(plain.upe, confounding="mrr"), 0),
-    "upe-dcg": (learner("upe-dcg", network=NET), partial(plain.upe, confounding="dcg"), 0),
+    "upe as public": (
+        UPE(network=NET, target="clicks", frozen=False),
+        partial(plain.upe, target="clicks", frozen=False),
+        0,
+    ),
+    "upe over the log": (UPE(network=NET, over="log"), given_plain, 0),
+    "upe, stages done": (UPE(network=NET, stages=stages), plain.upe, 15),
+    "upe-mrr": (build_learner("upe-mrr", network=NET), partial(plain.upe, confounding="mrr"), 0),
+    "upe-dcg": (build_learner("upe-dcg", network=NET), partial(plain.upe, confounding="dcg"), 0),
     "upe-n": (
-        learner("upe-n", network=NET),
+        build_learner("upe-n", network=NET),
         partial(plain.upe, confounding="none", target="clicks", frozen=False),
         0,
     ),
@@ -96,7 +105,7 @@ def evaluate(name: str) -> Callable[..., Any]:
 
     def run(params: Any, memory: Any, features: Any, batch: Batch) -> Any:
         def loss(params: Any) -> Any:
-            return model.loss(params, memory, view(features, batch), None, jnp.int32(step))
+            return model.loss(params, memory, look_up(features, batch), None, jnp.int32(step))
 
         return jax.value_and_grad(loss, has_aux=True)(params)
 
@@ -135,17 +144,19 @@ def test_loss_and_gradient_are_those_of_plain_numpy(name: str) -> None:
 
 
 def test_early_stages_weigh_by_the_dual_problem() -> None:
-    model, lists = UPE(NET, stages=stages), small(3)
+    model, lists = UPE(network=NET, stages=stages), small(3)
     with jax.enable_x64(True):
         params, memory = start(model, 1)
-        loss = quick(lambda features: model.loss(params, memory, view(features, lists.batch), None, jnp.int32(14))[0])
+        loss = quick(
+            lambda features: model.loss(params, memory, look_up(features, lists.batch), None, jnp.int32(14))[0]
+        )
         found = float(loss(lists.features))
     expected = plain.upe(params, params, lists.pages, propensities=np.exp(plain.elu(params["dual"])))
     assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_stages_train_one_group_after_the_other() -> None:
-    model, lists = UPE(NET, stages=stages), small(3)
+    model, lists = UPE(network=NET, stages=stages), small(3)
     features = jnp.asarray(lists.features, jnp.float32)
     step = quick(model.step)
     state, moved = quick(lambda: model.init(KEY, FEATURES, POSITIONS))(), []
@@ -162,11 +173,11 @@ def test_stages_train_one_group_after_the_other() -> None:
 def test_freezing_keeps_the_joint_loss_from_the_confounder(name: str, group: str) -> None:
     """With no confounding target left, only an unfrozen model has a gradient for encoder and network."""
     frozen = CASES[name][0].frozen  # type: ignore[attr-defined]
-    model, lists = UPE(NET, confounding="none", target="clicks", frozen=frozen), small(3)
+    model, lists = UPE(network=NET, confounding="none", target="clicks", frozen=frozen), small(3)
     params, memory = start(model, 1)
 
     def loss(params: Any) -> Any:
-        return model.loss(params, memory, view(jnp.float32(lists.features), lists.batch), None, jnp.int32(0))[0]
+        return model.loss(params, memory, look_up(jnp.float32(lists.features), lists.batch), None, jnp.int32(0))[0]
 
     gradient = quick(jax.grad(loss))(jax.tree.map(np.float32, params))
     assert all((np.asarray(leaf) == 0).all() == frozen for leaf in jax.tree.leaves(gradient[group]))
@@ -176,11 +187,11 @@ def test_freezing_keeps_the_joint_loss_from_the_confounder(name: str, group: str
 def test_backdoor_over_the_log_is_that_over_one_large_batch(average: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six lists in parts of four."""
     monkeypatch.setattr("elute.neural.learners.upe._LISTS", 4)
-    lists, model = small(4), UPE(NET, over="log", average=average)
+    lists, model = small(4), UPE(network=NET, over="log", average=average)
 
     @quick
     def adjusted(features: Any) -> Any:
-        return model.over_log(model.init(KEY, FEATURES, POSITIONS), features, lists.batch.documents)
+        return model.adjust_over_log(model.init(KEY, FEATURES, POSITIONS), features, lists.batch.documents)
 
     state = adjusted(np.float32(lists.features))
     params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), state.params)
@@ -233,13 +244,13 @@ def test_ipw_with_true_propensities_is_unbiased(objective: Any) -> None:
     features = np.random.default_rng(0).normal(size=(3, FEATURES))
     rows = np.arange(3, dtype=np.int32)[None]
     with jax.enable_x64(True):
-        models = IPW(NET, objective=objective, given=tuple(bias)), Naive(NET, objective=objective)
+        models = IPW(network=NET, objective=objective, given=tuple(bias)), Naive(network=NET, objective=objective)
         params, _ = start(models[1], 1)
 
         @quick
         def losses(clicks: Any) -> Any:
-            seen = view(jnp.asarray(features), Batch(rows, clicks))
-            return [model.loss(params, model.memory(FEATURES, 3), seen, None, jnp.int32(0))[0] for model in models]
+            seen = look_up(jnp.asarray(features), Batch(rows, clicks))
+            return [model.loss(params, model.init_memory(FEATURES, 3), seen, None, jnp.int32(0))[0] for model in models]
 
         mean = np.zeros(2)
         for clicks in product((0.0, 1.0), repeat=3):
@@ -252,12 +263,12 @@ def test_ipw_with_true_propensities_is_unbiased(objective: Any) -> None:
 
 def test_doubly_robust_target_is_unbiased_where_nothing_is_clipped() -> None:
     bias, relevance = np.array([1.0, 0.5, 0.2]), np.array([0.3, 0.9, 0.5])
-    target = doubly_robust(jnp.asarray(bias * relevance), jnp.asarray(bias), jnp.asarray([0.7, 0.1, 0.1]), 0.4)
+    target = doubly_robust_targets(jnp.asarray(bias * relevance), jnp.asarray(bias), jnp.asarray([0.7, 0.1, 0.1]), 0.4)
     np.testing.assert_allclose(target, [0.3, 0.9, 0.5 * 0.1 + 0.5 * 0.5], rtol=1e-6)
 
 
 def test_dropout_keeps_the_mean_and_is_off_without_a_key() -> None:
-    net, x = Network((64,), 0.3), np.random.default_rng(0).normal(size=(1, FEATURES)).astype(np.float32)
+    net, x = Network(hidden=(64,), dropout=0.3), np.random.default_rng(0).normal(size=(1, FEATURES)).astype(np.float32)
     layers = quick(lambda: net.init(KEY, FEATURES))()
     draws = quick(jax.vmap(lambda key: net.scores(layers, x, key)[0]))(jax.random.split(KEY, 20_000))
     still = float(net.scores(layers, x)[0])
@@ -267,18 +278,30 @@ def test_dropout_keeps_the_mean_and_is_off_without_a_key() -> None:
     assert float(draws.std()) == pytest.approx(spread, rel=0.03)
 
 
+def test_learners_print_their_settings_and_take_them_by_name_only() -> None:
+    """A learner is its settings and nothing else: what is learnt lies in a state, so there is nothing to be fitted."""
+    assert repr(IPW(given=(1.0, 0.5))) == (
+        "IPW(network=Network(hidden=(512, 256, 128), dropout=0.1), "
+        "optimiser=Optimiser(name='adagrad', rate=0.05, clip=5.0, start=0.1), objective='softmax', given=(1.0, 0.5))"
+    )
+    for name, build in LEARNERS.items():
+        if name != "ipw-random":  # a function of random pages
+            parameters = inspect.signature(build).parameters.values()
+            assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}, name
+
+
 def test_errors_say_what_to_do() -> None:
     with pytest.raises(EluteError, match="no learner 'dual'; there are: naive, "):
-        learner("dual")
+        build_learner("dual")
     with pytest.raises(EluteError, match="UPE has no average 'mean'"):
         UPE(average="mean")  # type: ignore[arg-type]
     with pytest.raises(EluteError, match="3 propensities for lists of 5"):
-        IPW(given=(1, 0.5, 0.2)).memory(FEATURES, 5)
+        IPW(given=(1, 0.5, 0.2)).init_memory(FEATURES, 5)
     with pytest.raises(EluteError, match="above 0"):
-        IPW(given=(1, 0.5, 0)).memory(FEATURES, 3)
-    lists, state = small(0), jax.eval_shape(lambda: UPE(NET).init(KEY, FEATURES, POSITIONS))
+        IPW(given=(1, 0.5, 0)).init_memory(FEATURES, 3)
+    lists, state = small(0), jax.eval_shape(lambda: UPE(network=NET).init(KEY, FEATURES, POSITIONS))
     with pytest.raises(EluteError, match="logging policy's scores"):
-        jax.eval_shape(UPE(NET).step, state, lists.features, Batch(*lists.batch[:2]))
+        jax.eval_shape(UPE(network=NET).step, state, lists.features, Batch(*lists.batch[:2]))
     with pytest.raises(EluteError, match="no position 6"):
-        jax.eval_shape(lambda: UPE(NET).propensities(UPE(NET).init(KEY, FEATURES, POSITIONS), 6))
+        jax.eval_shape(lambda: UPE(network=NET).propensities(UPE(network=NET).init(KEY, FEATURES, POSITIONS), 6))
     assert len(LEARNERS) == 14

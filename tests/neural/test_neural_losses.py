@@ -15,10 +15,10 @@ from neural_worlds import graded, quick
 from elute.auditing.ranking_metrics import ndcg as audited
 from elute.errors import EluteError
 from elute.neural import losses
-from elute.neural.metrics import judged, ndcg
+from elute.neural.metrics import ndcg, to_graded_documents
 from reference import neural_plain as plain
 
-compiled = {name: quick(losses.loss_named(name)) for name in plain.OBJECTIVES}
+compiled = {name: quick(losses.get_loss(name)) for name in plain.OBJECTIVES}
 attention = quick(losses.attention_rank)
 
 
@@ -51,7 +51,7 @@ def test_large_scores_stay_finite() -> None:
 
 def test_no_such_loss() -> None:
     with pytest.raises(EluteError, match="no loss 'hinge'; there are: softmax, sigmoid, pairwise"):
-        losses.loss_named("hinge")
+        losses.get_loss("hinge")
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])
@@ -60,4 +60,4 @@ def test_ndcg_is_that_of_the_audit(k: int) -> None:
     data.grades[data.offsets[3] : data.offsets[4]] = 0
     scores = np.round(np.random.default_rng(2).normal(size=data.n_documents), 1).astype(np.float32)
     expected = audited(data.grades, scores, data.offsets, k, ties="stable").mean
-    assert float(ndcg(jnp.asarray(scores), judged(data), k)) == pytest.approx(expected, rel=1e-5)
+    assert float(ndcg(jnp.asarray(scores), to_graded_documents(data), k)) == pytest.approx(expected, rel=1e-5)

@@ -11,8 +11,8 @@ from neural_worlds import BIAS, graded
 from neural_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 
 from elute.errors import EluteError
-from elute.neural.paradigms import paradigm
-from elute.neural.sources import Online, World
+from elute.neural.paradigms import build_paradigm
+from elute.neural.sources import Online, SimulatedLists
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -21,8 +21,8 @@ def test_lists_are_ranked_by_the_scores_and_clicked_by_grades() -> None:
     data = graded(30)
     scores = np.random.default_rng(0).normal(size=data.n_documents)
     for name in ("off", "ond"):
-        source = paradigm(name, data, scores, BIAS[:3], noise=0.2, every=40)
-        assert isinstance(source.data, World)
+        source = build_paradigm(name, data, scores, BIAS[:3], noise=0.2, every=40)
+        assert isinstance(source.data, SimulatedLists)
         for query, shown in enumerate(np.asarray(source.data.documents)):
             rows = np.arange(data.offsets[query], data.offsets[query + 1])
             np.testing.assert_array_equal(shown, rows[np.argsort(-scores[rows])][:3])
@@ -34,11 +34,11 @@ def test_lists_are_ranked_by_the_scores_and_clicked_by_grades() -> None:
 def test_what_cannot_be_shown() -> None:
     data = graded(30)
     with pytest.raises(EluteError, match="no paradigm 'on'; there are: off, ond"):
-        paradigm("on", data, data.features[:, 0], BIAS)  # type: ignore[arg-type]
+        build_paradigm("on", data, data.features[:, 0], BIAS)  # type: ignore[arg-type]
     with pytest.raises(EluteError, match="for 9 positions, but no query has more than 7 documents"):
-        paradigm("off", data, data.features[:, 0], [0.5] * 9)
+        build_paradigm("off", data, data.features[:, 0], [0.5] * 9)
     with pytest.raises(EluteError, match="scores must have the shape"):
-        paradigm("off", data, data.features[:3, 0], BIAS)
+        build_paradigm("off", data, data.features[:3, 0], BIAS)
 
 
 def test_the_documentation_runs(monkeypatch: pytest.MonkeyPatch) -> None:

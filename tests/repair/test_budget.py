@@ -9,11 +9,18 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from elute.errors import EluteError
-from elute.identify.information import information, laplacian, link, pseudo_inverse, references, variances
+from elute.identify.information import (
+    find_references,
+    information,
+    laplacian,
+    pseudo_inverse,
+    rank_one_update,
+    variances,
+)
 from elute.repair import budget as budget_module
-from elute.repair.allowed import Allowed, Cells
+from elute.repair.allowed import Allowed, FittedCells
 from elute.repair.budget import MAX_FACTORS, spend
-from elute.repair.swap_search import NO_SWAPS, minimum_swaps
+from elute.repair.swap import NO_SWAPS, find_minimum_swaps
 
 
 def world(seed, k=3, n_factors=10, n_items=60, impressions=(20, 400)):
@@ -27,7 +34,7 @@ def world(seed, k=3, n_factors=10, n_items=60, impressions=(20, 400)):
         twice = len(rows) < n_factors or rng.random() < 0.3
         rows.append(sorted({int(t), int(following)} if twice else {int(t)}))
     factor = np.array([t for row in rows for t in row], dtype=np.int32)
-    return Cells(
+    return FittedCells(
         np.concatenate(([0], np.cumsum([len(row) for row in rows]))),
         factor,
         rng.integers(*impressions, len(factor)).astype(np.uint32),
@@ -82,7 +89,7 @@ def test_rank_one_update_is_the_recomputed_pseudo_inverse(seed, data):
 
     item, target = data.draw(st.integers(0, len(w) - 1)), data.draw(st.integers(0, n_factors - 1))
     added = data.draw(st.floats(0.1, 1e4))
-    z, c = link(w[item], target, added)
+    z, c = rank_one_update(w[item], target, added)
     g = inverse @ z
     w[item, target] += added
     assert inverse - c * np.outer(g, g) / (1 + c * z @ g) == pytest.approx(by_numpy(w)[1], rel=1e-6, abs=1e-9)
@@ -93,7 +100,7 @@ def test_information_of_proposition_1():
     n, p = 1000, np.array([0.25, 0.1])
     matrix = laplacian(np.array([0, 2]), np.array([0, 1], dtype=np.int32), information(n, p), 2)
     group = np.zeros(2, dtype=np.int32)
-    resistance = variances(pseudo_inverse(matrix, group), references(p, group))
+    resistance = variances(pseudo_inverse(matrix, group), find_references(p, group))
     assert resistance == pytest.approx([0.0, (1 / 0.25 + 1 / 0.1 - 2) / n])
 
 
@@ -107,7 +114,7 @@ def test_information_stays_finite():
 @pytest.mark.parametrize("seed", range(4))
 def test_predictions_are_those_of_the_full_information_matrix(seed, objective):
     cells = world(seed)
-    links = minimum_swaps(cells).swaps
+    links = find_minimum_swaps(cells).swaps
     spending = spend(cells, links, 5_003, objective=objective)
     assert spending.impressions.sum() == 5_003
     assert spending.connecting == 2
@@ -169,7 +176,7 @@ def fitted_log_ratios(shown, clicks, start):
 
 def test_predicted_errors_are_those_of_repeated_fits():
     cells = world(7, k=2, n_factors=5, n_items=12, impressions=(1_000, 4_000))
-    spending = spend(cells, minimum_swaps(cells).swaps, 10_000)
+    spending = spend(cells, find_minimum_swaps(cells).swaps, 10_000)
     shown = table(cells, plan_of(spending)).astype(np.int64)
     p = np.outer(cells.relevance, cells.propensity)
     true = np.log(cells.propensity[1:] / cells.propensity[0])
@@ -186,7 +193,7 @@ def test_greedy_beats_random_swaps_and_links_alone():
     greedy, at_random, links_alone = [], [], []
     for seed in range(12):
         cells = world(seed)
-        links = minimum_swaps(cells).swaps
+        links = find_minimum_swaps(cells).swaps
         joins = [(item, target, 100) for item, target in zip(links.item, links.target, strict=True)]
         rng = np.random.default_rng(seed)
         others = [(rng.integers(60), rng.integers(10), 100) for _ in range(48)]
@@ -201,7 +208,7 @@ def test_each_objective_is_best_at_its_own():
     largest, mean = [], []
     for seed in range(6):
         cells = world(seed)
-        links = minimum_swaps(cells).swaps
+        links = find_minimum_swaps(cells).swaps
         by_max, by_mean = (spend(cells, links, 5_000, objective=kind) for kind in ("max", "mean"))
         largest.append(by_max.se_after.max() / by_mean.se_after.max())
         mean.append(by_mean.se_after.mean() / by_max.se_after.mean())
@@ -220,7 +227,7 @@ def test_constraints_hold_for_every_swap(seed):
         max_position_change=4,
         position=np.arange(10.0),
     )
-    spending = spend(cells, minimum_swaps(cells, allowed).swaps, 5_000, allowed)
+    spending = spend(cells, find_minimum_swaps(cells, allowed).swaps, 5_000, allowed)
     shown = table(cells)
     assert len(spending.item) > 3
     assert allowed.only_positions[spending.target].all()
@@ -253,15 +260,15 @@ def test_parts_left_apart_are_improved_on_their_own():
 def test_budgets_that_cannot_be_spent_are_refused():
     cells = world(0)
     with pytest.raises(EluteError, match="too few for 2 connecting swaps"):
-        spend(cells, minimum_swaps(cells).swaps, 1)
+        spend(cells, find_minimum_swaps(cells).swaps, 1)
     many = cells._replace(propensity=np.ones(MAX_FACTORS + 1))
-    with pytest.raises(EluteError, match="merge first"):
+    with pytest.raises(EluteError, match="at most 3,000 factors, not 3,001; merge some first"):
         spend(many, NO_SWAPS, 1)
 
 
 def test_smallest_budget_only_connects():
     cells = world(0)
-    spending = spend(cells, minimum_swaps(cells).swaps, 2)
+    spending = spend(cells, find_minimum_swaps(cells).swaps, 2)
     assert spending.impressions.tolist() == [1, 1]
     assert spending.se_after == pytest.approx(errors_of_capped(cells, plan_of(spending)), rel=1e-4)
 

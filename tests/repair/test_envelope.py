@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.repair.envelope import cheapest_of_another
+from elute.repair.envelope import find_cheapest_of_another
 
 
 @given(st.integers(0, 40), st.integers(1, 12), st.integers(1, 9), st.booleans(), st.integers(0, 2**32))
@@ -19,7 +19,7 @@ def test_lowest_of_all_lines_of_another_colour(lines, queries, colours, coarse, 
     u = np.round(4 / v, 1) if coarse else 4 / v + rng.uniform(0, 0.05, lines)
     colour, own = rng.integers(0, colours, lines), rng.integers(0, colours, queries)
     b = rng.integers(1, 9, queries).astype(float) if coarse else rng.uniform(0.2, 20, queries)
-    winner = cheapest_of_another(u, v, colour, b, own, colours)
+    winner = find_cheapest_of_another(u, v, colour, b, own, colours)
     for x, mine, line in zip(b, own, winner, strict=True):
         others = (u + v * x)[colour != mine]
         assert (line < 0) == (len(others) == 0)

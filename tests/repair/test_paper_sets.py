@@ -8,9 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from elute.repair.allowed import Cells
-from elute.repair.spanning import minimum_merges
-from elute.repair.swap_search import minimum_swaps
+from elute.repair.allowed import FittedCells
+from elute.repair.merge import find_minimum_merges
+from elute.repair.swap import find_minimum_swaps
 
 
 def lists(data, name, kind):
@@ -35,7 +35,7 @@ def cells_of(data, name):
         grade[row] = labels
     ordered = np.array(sorted(pairs))
     propensity = json.loads((data / "identifiability" / "click_model.json").read_text())["exam_prob"]
-    return Cells(
+    return FittedCells(
         np.searchsorted(ordered[:, 0], np.arange(10_001)),
         ordered[:, 1].astype(np.int32),
         np.ones(len(ordered), np.uint32),
@@ -57,13 +57,13 @@ def cells_of(data, name):
 )
 def test_positions_to_merge(data, name, merges):
     positions = np.arange(10.0).reshape(-1, 1)
-    assert minimum_merges(positions, cells_of(data, name).component)[0].tolist() == merges
+    assert find_minimum_merges(positions, cells_of(data, name).component)[0].tolist() == merges
 
 
 @pytest.mark.parametrize(("name", "k"), [("K=1", 1), ("K=2", 2), ("K=3", 3), ("K=4", 4)])
 def test_swaps_connect(data, name, k):
     cells = cells_of(data, name)
-    plan = minimum_swaps(cells)
+    plan = find_minimum_swaps(cells)
     assert len(plan.swaps.item) == k - 1
     ends = (cells.component[side] for side in (plan.swaps.source, plan.swaps.target))
     joined = nx.Graph(zip(*ends, strict=True))
@@ -74,7 +74,7 @@ def test_swaps_connect(data, name, k):
 def test_one_swap_for_two_components_costs_what_the_authors_took(data):
     """They moved document 319 (grade 4) from position 0 to 4: nothing is cheaper, others cost the same."""
     cells = cells_of(data, "K=2")
-    item, source, target, cost = minimum_swaps(cells).swaps
+    item, source, target, cost = find_minimum_swaps(cells).swaps
     r, o = cells.relevance[319], cells.propensity
     assert cells.factor[cells.offsets[319] : cells.offsets[320]].tolist() == [0]
     assert cost == pytest.approx([(1 / o[0] + 1 / o[4]) / r - 2])

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import elute
 from conftest import call_elute
-from elute.cells.structure import of_counts
+from elute.cells.structure import structure_from_counts
 from elute.repair import given as known
 from elute.repair.plan import load
-from elute.repair.swap import Constraints
+from elute.repair.swap_plan import Constraints
 
 rows = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 9), st.sampled_from("xyz")), min_size=1, max_size=30)
 
@@ -48,7 +48,7 @@ def test_a_merge_plan_always_leaves_one_component(cells: list[tuple[int, int, st
     assert merged.n_factors == check.counts.n_factors - len(plan.pairs)
     assert int(merged.impressions.sum()) == len(cells)
 
-    assert not of_counts(merged).root.any()  # all in the component of factor 0
+    assert not structure_from_counts(merged).root.any()  # all in the component of factor 0
 
 
 @settings(deadline=None, max_examples=30)
@@ -63,7 +63,7 @@ def test_a_swap_plan_always_leaves_one_component(cells: list[tuple[int, int, str
     shown = plan.apply(check.counts)
     assert shown.n_cells == check.counts.n_cells + len(plan.swaps)
 
-    assert not of_counts(shown).root.any()
+    assert not structure_from_counts(shown).root.any()
 
 
 @pytest.fixture
@@ -137,10 +137,10 @@ def test_a_file_knows_what_a_column_knows(path: Path, tmp_path: Path) -> None:
     for log in (path, csv):
         check = elute.check(elute.read_log(log))
         by_file = (
-            known.relevance(check, str(tmp_path / "r.parquet")),
-            known.propensity(check, str(tmp_path / "o.parquet")),
+            known.align_relevance(check, str(tmp_path / "r.parquet")),
+            known.align_propensity(check, str(tmp_path / "o.parquet")),
         )
-        by_column = known.relevance(check, "r"), known.propensity(check, "o")
+        by_column = known.align_relevance(check, "r"), known.align_propensity(check, "o")
         np.testing.assert_allclose(by_file[0], by_column[0])
         np.testing.assert_allclose(by_file[1], by_column[1])
         assert by_column[1].tolist() == pytest.approx([0.9, 0.8, 0.6, 0.5, 0.4])
@@ -181,14 +181,14 @@ def test_plans_for_other_logs_are_refused(path: Path, tmp_path: Path) -> None:
     call_elute("repair", path, "--method", "merge", "--out", plan)
     other = call_elute("check", path, "--bias", "position,click", "--plan", plan)
     assert other.code == 1
-    assert "made for bias position; here it is position, click" in other.err
+    assert "made for bias position; this log has position, click" in other.err
     pq.write_table(pq.read_table(path).slice(0, 3), tmp_path / "part.parquet")
     lacking = call_elute("check", tmp_path / "part.parquet", "--plan", plan)
     assert lacking.code == 1
     assert "names factors that this log lacks: position 3; position 4; position 5" in lacking.err
     plan.write_text('{"method": "merge"}')
     broken = call_elute("check", path, "--plan", plan)
-    assert (broken.code, "is not a plan of elute" in broken.err) == (1, True)
+    assert (broken.code, "is not a plan that elute wrote" in broken.err) == (1, True)
     assert "no plan" in call_elute("check", path, "--plan", tmp_path / "nowhere.json").err
 
 

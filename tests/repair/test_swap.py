@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.repair.allowed import Allowed, Cells
-from elute.repair.swap_search import impressions_needed, minimum_swaps
+from elute.repair.allowed import Allowed, FittedCells
+from elute.repair.swap import find_minimum_swaps, impressions_needed
 
 
 def random_cells(rng, k, n_factors, n_items, coarse=False, holes=False):
@@ -26,7 +26,7 @@ def random_cells(rng, k, n_factors, n_items, coarse=False, holes=False):
     if holes:
         relevance[rng.random(n_items) < 0.2] = rng.choice([0.0, np.nan])
         propensity[rng.random(n_factors) < 0.2] = rng.choice([0.0, np.nan])
-    return Cells(
+    return FittedCells(
         np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64),
         factor,
         rng.integers(1, 20, len(factor)).astype(np.uint32),
@@ -68,7 +68,7 @@ def check_against_brute_force(cells, allowed):
             graph.add_edge(*ends, weight=cost)
     forest = nx.minimum_spanning_tree(graph)
 
-    plan = minimum_swaps(cells, allowed)
+    plan = find_minimum_swaps(cells, allowed)
     item, source, target, cost = plan.swaps
     for *swap, price in zip(item, source, target, cost, strict=True):
         assert price == pytest.approx(permitted[tuple(swap)])
@@ -122,7 +122,7 @@ def test_many_components():
     k, n_items = 150, 900
     component = np.concatenate((np.arange(k), rng.integers(0, k, 50)))
     source = np.concatenate((np.arange(k), rng.integers(0, 200, n_items - k)))
-    cells = Cells(
+    cells = FittedCells(
         np.arange(n_items + 1),
         source.astype(np.int32),
         np.ones(n_items, np.uint32),
@@ -136,7 +136,7 @@ def test_many_components():
 
 def two_components(**changes):
     """Factors 0 and 1 with item 0, factors 2 and 3 with item 1."""
-    cells = Cells(
+    cells = FittedCells(
         np.array([0, 2, 4]),
         np.array([0, 1, 2, 3], dtype=np.int32),
         np.array([9, 9, 9, 9], dtype=np.uint32),
@@ -150,7 +150,7 @@ def two_components(**changes):
 def test_two_components_by_hand():
     """Item 0 is the more relevant; its best source is factor 0, the best target factor 2:
     1/(0.5·0.8) + 1/(0.5·0.2) - 2 = 10.5."""
-    item, source, target, cost = minimum_swaps(two_components()).swaps
+    item, source, target, cost = find_minimum_swaps(two_components()).swaps
     assert (item.tolist(), source.tolist(), target.tolist()) == ([0], [0], [2])
     assert cost == pytest.approx([10.5])
 
@@ -181,7 +181,7 @@ def test_two_components_by_hand():
     ],
 )
 def test_components_that_stay_apart_are_explained(cells, allowed, words):
-    plan = minimum_swaps(cells, Allowed(**allowed))
+    plan = find_minimum_swaps(cells, Allowed(**allowed))
     assert len(plan.swaps.item) == 0
     assert len(plan.apart) == len(plan.reasons) == 1
     for part in words:

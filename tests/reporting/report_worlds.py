@@ -47,7 +47,7 @@ def whole_report(log: elute.ClickLog) -> Report:
     check = elute.check(log, explore=True)
     plan = elute.merge(check)
     fit = PBM(relevance_prior="none").fit(log, plan)
-    fits = (Fit.of_estimator("pbm", fit, log, name="p<b>m"),)
+    fits = (Fit.from_estimator("pbm", fit, log, name="p<b>m"),)
     return Report(check, elute.certify(check.counts), plan, fits, AUDIT, [("elute check <log>", "it & all")])
 
 

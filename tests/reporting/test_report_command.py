@@ -44,11 +44,13 @@ def test_the_demo_runs_every_verb_and_ends_by_naming_the_page(folder: Path) -> N
     assert audit["models"][0]["cmip"]["estimate"] < audit["models"][1]["cmip"]["estimate"] / 3
     assert (folder / "here" / "ratings.csv").read_text().startswith("query,docid,rating")
     page = (folder / "here" / "report.html").read_text(encoding="utf-8")
-    for words in ("Recoverable with a merge plan", "How much is seen", "Is the fit to be trusted?", "--audit here"):
+    for words in ("Recoverable with a merge plan", "How much is seen", "Can the fit be trusted?", "--audit here"):
         assert words in page
 
 
-def test_the_demo_shows_both_verdicts_and_mends_the_broken_log(folder: Path, elute_here: Callable[..., Result]) -> None:
+def test_the_demo_shows_both_verdicts_and_repairs_the_broken_log(
+    folder: Path, elute_here: Callable[..., Result]
+) -> None:
     printed = (folder / "printed.txt").read_text(encoding="utf-8")
     assert "✓ Relevance is recoverable" in printed and "✗ Relevance is not recoverable" in printed
     assert elute_here("check", "here/sound.parquet").exit_code == 0

@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 import elute
 from elute.cells.counts import Counts
 from elute.reporting.charts import graph as module
-from elute.reporting.charts.graph import Links, graph, groups, shared, stars, strongest
-from elute.reporting.charts.layout import place
+from elute.reporting.charts.graph import (
+    GraphLinks,
+    build_graph,
+    build_stars,
+    count_shared_items,
+    find_strongest,
+    group_factors,
+)
+from elute.reporting.charts.layout import place_nodes
 
 CELLS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 9), st.integers(1, 4)), min_size=1, max_size=60)
 
@@ -55,7 +62,7 @@ def pairs(counts: Counts, node: np.ndarray) -> dict[tuple[int, int], int]:
     return out
 
 
-def as_dict(links: Links) -> dict[tuple[int, int], int]:
+def as_dict(links: GraphLinks) -> dict[tuple[int, int], int]:
     return {(a, b): n for a, b, n in zip(*(part.tolist() for part in links), strict=True)}
 
 
@@ -65,7 +72,7 @@ def test_shared_items_by_brute_force(cells: list[tuple[int, int, int]], size: in
     counts = counted(cells)
     before = counts.offsets.copy()
     for node in (np.arange(counts.n_factors), np.arange(counts.n_factors) // size):
-        assert as_dict(shared(counts, node)) == pairs(counts, node)
+        assert as_dict(count_shared_items(counts, node)) == pairs(counts, node)
     assert (counts.offsets == before).all()
 
 
@@ -76,12 +83,12 @@ def test_stars_and_the_spanning_forest_connect_what_the_log_connects(cells: list
     theirs = nx.Graph()
     theirs.add_nodes_from(range(counts.n_factors))
     theirs.add_edges_from(pairs(counts, np.arange(counts.n_factors)))
-    for matrix in (stars(counts), strongest(stars(counts))):
+    for matrix in (build_stars(counts), find_strongest(build_stars(counts))):
         ours = nx.from_scipy_sparse_array(matrix)
         assert {frozenset(part) for part in nx.connected_components(ours)} == {
             frozenset(part) for part in nx.connected_components(theirs)
         }
-    links = strongest(stars(counts))
+    links = find_strongest(build_stars(counts))
     assert links.nnz == counts.n_factors - nx.number_connected_components(theirs)
 
 
@@ -91,9 +98,9 @@ def test_the_forest_keeps_the_strongest_links() -> None:
     counts = counted(
         [(int(i), int(f), 1) for i, f in zip(rng.integers(60, size=300), rng.integers(9, size=300), strict=True)]
     )
-    links = stars(counts)
+    links = build_stars(counts)
     theirs = nx.maximum_spanning_tree(nx.from_scipy_sparse_array(links)).size(weight="weight")
-    assert strongest(links).sum() == theirs
+    assert find_strongest(links).sum() == theirs
 
 
 def chains(components: int, length: int) -> elute.Check:
@@ -108,8 +115,8 @@ def chains(components: int, length: int) -> elute.Check:
 def test_many_factors_are_drawn_as_few_groups_within_components() -> None:
     for components, length in ((1, 2000), (7, 100), (900, 3)):
         check = chains(components, length)
-        drawn = graph(check.counts, check.found)
-        assert drawn.grouped and drawn.nodes <= 2 * module.GROUPS
+        drawn = build_graph(check.counts, check.found)
+        assert drawn.is_grouped and drawn.nodes <= 2 * module.GROUPS
         for node in range(drawn.nodes):
             parts = set(check.found.of_factor[drawn.node == node].tolist())
             if drawn.component[node] >= 0:
@@ -127,7 +134,7 @@ def picture(drawn: module.Graph) -> nx.Graph:
 
 def test_groups_of_a_chain_are_stretches_of_it() -> None:
     check = chains(1, 600)
-    group = groups(strongest(stars(check.counts)), check.found)
+    group = group_factors(find_strongest(build_stars(check.counts)), check.found)
     runs = 1 + int((np.diff(group) != 0).sum())
     assert runs == len(set(group.tolist())) == module.GROUPS
 
@@ -137,7 +144,7 @@ def test_links_left_out_never_take_the_picture_apart() -> None:
     rng = np.random.default_rng(1)
     cells = [(i, int(f), 1) for i in range(400) for f in rng.choice(40, 8, replace=False) + 40 * (i % 2)]
     check = checked([*cells, (1000, 0, 1), (1000, 79, 1)])
-    drawn = graph(check.counts, check.found)
+    drawn = build_graph(check.counts, check.found)
     assert len(drawn.links.a) < drawn.all_links
     assert as_dict(drawn.links)[(0, 79)] == 1
     assert nx.number_connected_components(picture(drawn)) == 1
@@ -145,19 +152,19 @@ def test_links_left_out_never_take_the_picture_apart() -> None:
 
 def test_layout_sets_components_apart_and_a_chain_in_line() -> None:
     check = chains(3, 5)
-    drawn = graph(check.counts, check.found)
-    at = place(drawn.nodes, drawn.links)
+    drawn = build_graph(check.counts, check.found)
+    at = place_nodes(drawn.nodes, drawn.links)
     assert np.isfinite(at).all()
     boxes = [(at[drawn.component == part].min(axis=0), at[drawn.component == part].max(axis=0)) for part in range(3)]
     for (low, high), (low2, high2) in combinations(boxes, 2):
         assert (high < low2).any() or (high2 < low).any()
     first = at[drawn.component == 0]
     assert (np.diff(first[:, 0]) > 0.5).all() and np.ptp(first[:, 1]) < 0.1
-    assert (place(drawn.nodes, drawn.links) == at).all()
+    assert (place_nodes(drawn.nodes, drawn.links) == at).all()
 
 
 def test_a_single_factor_and_no_links() -> None:
     check = checked([(0, 3, 1), (1, 3, 2)])
-    drawn = graph(check.counts, check.found)
+    drawn = build_graph(check.counts, check.found)
     assert drawn.nodes == 1 and len(drawn.links.a) == 0
-    assert place(1, drawn.links).shape == (1, 2)
+    assert place_nodes(1, drawn.links).shape == (1, 2)

@@ -18,10 +18,10 @@ from report_worlds import EVIL, charts_of, evil_log, toy_log, whole_report
 
 import elute
 from elute.reporting import document
-from elute.reporting.charts.looks import apart
-from elute.reporting.markup import Safe, script_json, tag, text
+from elute.reporting.charts.looks import separate_labels
+from elute.reporting.markup import Safe, escape_text, script_json, tag
 from elute.reporting.page import Report
-from elute.reporting.sections.moves import moves
+from elute.reporting.sections.moves import rank_moves
 
 KNOWN = set(
     re.findall(
@@ -78,8 +78,8 @@ def test_json_in_a_script_is_the_same_json_and_ends_no_script(data: Any) -> None
 
 
 def test_safe_is_the_only_way_past_escaping() -> None:
-    assert text("<b>") == "&lt;b&gt;"
-    assert text(Safe("<b>")) == "<b>"
+    assert escape_text("<b>") == "&lt;b&gt;"
+    assert escape_text(Safe("<b>")) == "<b>"
     assert tag("a", Safe("<i></i>"), href=None) == "<a><i></i></a>"
 
 
@@ -171,9 +171,9 @@ def test_sections_follow_what_is_given() -> None:
         check = elute.check(log)
         assert Report(check).verdict[:2] == ("bad", "Not recoverable")
         assert "components" in [section.key for section in Report(check).sections]
-        mended = Report(check, plan=elute.merge(check))
-        assert mended.verdict[:2] == ("warn", "Recoverable with a merge plan")
-        assert "all 30 queries can be ranked" in mended.verdict[2]
+        repaired = Report(check, plan=elute.merge(check))
+        assert repaired.verdict[:2] == ("warn", "Recoverable with a merge plan")
+        assert "all 30 queries can be ranked" in repaired.verdict[2]
 
 
 def test_where_every_query_can_be_ranked_the_verdict_says_so(chain: pa.Table) -> None:
@@ -205,7 +205,7 @@ def test_no_line_joins_components() -> None:
 
 def test_names_cut_alike_keep_their_lines() -> None:
     rows = [{"label": "a", "value": 1}, {"label": "b", "value": 2}, {"label": "a", "value": 3}]
-    assert [row["label"] for row in apart(rows)] == ["a", "b", "a (2)"]
+    assert [row["label"] for row in separate_labels(rows)] == ["a", "b", "a (2)"]
 
 
 def test_moves_rank_within_the_largest_component_what_is_known() -> None:
@@ -219,7 +219,7 @@ def test_moves_rank_within_the_largest_component_what_is_known() -> None:
             "clicks": [4, 3, 2, 1, 9, 5],
         }
     )
-    found = moves(table)
+    found = rank_moves(table)
     assert found.row.tolist() == [0, 1, 2, 3]
     assert np.allclose(found.rate, [0.4, 0.3, 0.2, 0.1])
     assert np.allclose(found.move, [-0.75, -0.25, 0.25, 0.75])
@@ -230,11 +230,11 @@ def test_clicks_of_hidden_items_are_found_under_rated() -> None:
     from elute.simulation import toy
 
     log_table = toy_log(broken=False, sessions=20_000)
-    truth = toy.truth(30, 3)
+    truth = toy.draw_truth(30, 3)
     known = dict(zip(truth["doc_id"].to_pylist(), truth["relevance"].to_pylist(), strict=True))
     with elute.read_log(log_table) as log:
         table = elute.PBM(relevance_prior="none").fit(log).relevance_
-    found = moves(table)
+    found = rank_moves(table)
     ranked = np.array([known[table["doc_id"][int(row)].as_py()] for row in found.row]).argsort().argsort() / len(
         found.row
     )
@@ -255,7 +255,7 @@ def test_without_the_extra_the_install_line_is_named(monkeypatch: pytest.MonkeyP
     import sys
 
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    document.library.cache_clear()
+    document.load_library.cache_clear()
     with pytest.raises(elute.EluteError, match=r'pip install "elute\[report\]"'):
-        document.library()
-    document.library.cache_clear()
+        document.load_library()
+    document.load_library.cache_clear()

@@ -75,14 +75,14 @@ def test_adjusted_r_squared_of_both_halves() -> None:
     for held, seen in ((order[:35], order[35:]), (order[35:], order[:35])):
         plain = r2_score(target[held], regression.predict(features[seen], target[seen], features[held], 0))
         expected.append(1 - (1 - plain) * (len(held) - 1) / (len(held) - 2))
-    found = regression.cross_validated(features, target, 1, np.random.default_rng(2))
+    found = regression.cross_validate(features, target, 1, np.random.default_rng(2))
     assert found == pytest.approx(expected)
 
 
 def test_cross_validation_uses_every_row_once_and_its_seed_only() -> None:
     features = np.arange(10.0)[:, None]
     target = (features[:, 0] > 4.5).astype(float)
-    one, again = (regression.cross_validated(features, target, 20, np.random.default_rng(3)) for _ in range(2))
+    one, again = (regression.cross_validate(features, target, 20, np.random.default_rng(3)) for _ in range(2))
     assert one.shape == (40,)
     assert np.array_equal(one, again)
     assert one.max() == 1
@@ -93,5 +93,5 @@ def test_a_metric_that_only_names_the_group_says_nothing_of_another_group() -> N
     group = np.repeat(np.arange(7), 10)
     target = np.array([3.0, 0.0, 5.0, 1.0, 6.0, 2.0, 4.0])[group]
     features = group[:, None].astype(float)
-    assert regression.cross_validated(features, target, 50, np.random.default_rng(0)).mean() > 0.9
-    assert regression.left_out(features, target, group) < 0.2
+    assert regression.cross_validate(features, target, 50, np.random.default_rng(0)).mean() > 0.9
+    assert regression.leave_groups_out(features, target, group) < 0.2

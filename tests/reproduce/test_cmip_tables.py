@@ -17,7 +17,7 @@ from elute_reproduce.cmip import figure1, figure2, grid, table1, table2
 from elute_reproduce.cmip.documents import GradedSet, load
 from elute_reproduce.cmip.fits import MODELS, TEMPERATURES, Row, Sizes
 from elute_reproduce.cmip.world import LOGGING, POLICIES, READINGS, USERS
-from elute_reproduce.page import markdown
+from elute_reproduce.page import to_markdown
 from elute_reproduce.study import Study
 
 SEEDS = 4
@@ -60,7 +60,7 @@ def study(graded: GradedSet, monkeypatch: pytest.MonkeyPatch) -> Study:
 
 
 def test_cells_are_the_sixteen_of_table_1_and_hold_the_right_rows(study: Study) -> None:
-    cells = grid.grid(study).cells()
+    cells = grid.load_grid(study).cells()
     assert len({(c.user, c.logging, c.test) for c in cells}) == 16
     assert all(c.logging != c.test for c in cells)
     wanted = {"reading": "text", "user": "DBN", "logging": "LambdaMART", "model": "UBM", "seed": 2, "temperature": 0.1}
@@ -72,7 +72,7 @@ def test_cells_are_the_sixteen_of_table_1_and_hold_the_right_rows(study: Study) 
 
 
 def test_the_metric_that_predicts_is_found(study: Study) -> None:
-    found = table1.measure(grid.grid(study).cells(), 40)
+    found = table1.measure(grid.load_grid(study).cells(), 40)
     mean = dict(zip(table1.SETS, found.mean.mean(axis=0), strict=True))
     assert mean["CMIP"] > 0.9 > 0.2 > max(mean["ind PPL"], mean["nDCG"], mean["ind PPL, nDCG"])
     assert all(marks[2] == "▲" and marks[3] == "" for marks in found.mark)
@@ -81,13 +81,13 @@ def test_the_metric_that_predicts_is_found(study: Study) -> None:
 def test_table_1_says_so(study: Study) -> None:
     result = table1.run(study)
     assert [result.claims[i].holds for i in (0, 4)] == [True, True], result.claims
-    assert "(0.276)" in markdown(result)
+    assert "(0.276)" in to_markdown(result)
 
 
 def test_regrets_are_those_of_a_plain_loop(study: Study) -> None:
     """Strategies by CMIP and by perplexity alone, computed again from scratch."""
-    cells = grid.grid(study).cells()[:3]
-    found = table2.regrets(cells)
+    cells = grid.load_grid(study).cells()[:3]
+    found = table2.compute_regrets(cells)
     for name, metric in (("CMIP", "cmip"), ("PPL", "inside")):
         for i, cell in enumerate(cells):
             for run in range(SEEDS):
@@ -118,9 +118,9 @@ def test_figure_2_has_the_worst_model_and_its_cmip(study: Study) -> None:
 
 def test_the_grid_is_kept_and_used_again(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = dataclasses.replace(study, out=tmp_path)
-    first = grid.grid(study)
+    first = grid.load_grid(study)
     monkeypatch.setattr(grid, "make", lambda *given: pytest.fail("made again"))
-    again = grid.grid(dataclasses.replace(study, seeds=3))
+    again = grid.load_grid(dataclasses.replace(study, seeds=3))
     assert again.table.num_rows == first.table.num_rows * 3 // SEEDS
     assert set(again.table["seed"].to_pylist()) == {0, 1, 2}
 
@@ -129,14 +129,14 @@ def test_the_grid_is_made_again_for_other_settings_or_more_seeds(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = dataclasses.replace(study, out=tmp_path)
-    grid.grid(study)
+    grid.load_grid(study)
     made = []
     monkeypatch.setattr(grid, "make", lambda *given: made.append(1) or made_up())
     monkeypatch.setattr(grid, "SMALL", Sizes(rate=0.5))
-    grid.grid(study)
+    grid.load_grid(study)
     assert len(made) == 1
     pq.write_table(pa.table({"seed": [0]}), tmp_path / grid.FILE)
-    grid.grid(study)
+    grid.load_grid(study)
     assert len(made) == 2
 
 
@@ -156,11 +156,11 @@ def test_lists_are_cut_and_cross_fitted(graded: GradedSet) -> None:
     for documents in graded.documents.values():
         assert np.corrcoef(documents.lambdamart, documents.data.grades)[0, 1] < 0.95
         assert (np.diff(documents.data.offsets) == documents.width).all()
-    assert not graded.papers
+    assert not graded.is_papers
 
 
 def test_without_a_set_the_command_says_what_it_needs(tmp_path: Path) -> None:
-    with pytest.raises(EluteError, match="--data FOLDER"):
+    with pytest.raises(EluteError, match="pass `data=`, "):
         load(None)
     with pytest.raises(EluteError, match="no LETOR set in or below"):
         load(tmp_path)

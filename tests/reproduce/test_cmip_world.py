@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elute.ranking.data import RankingData
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 from elute_reproduce.cmip import world as worlds
 
 
@@ -31,8 +31,8 @@ def test_the_text_and_the_code_mean_other_users() -> None:
     mixture = worlds.build(docs, "code", "MixtureDBN", 0)
     assert mixture.satisfaction is not None and np.allclose(mixture.satisfaction, (2.0**y - 1) / 15)
     assert mixture.attraction.min() == pytest.approx(0.1) and mixture.attraction.max() <= 1
-    assert [worlds.length("text", u) for u in worlds.USERS] == [10, 10, 10, 25]
-    assert {worlds.length("code", u) for u in worlds.USERS} == {10}
+    assert [worlds.list_length("text", u) for u in worlds.USERS] == [10, 10, 10, 25]
+    assert {worlds.list_length("code", u) for u in worlds.USERS} == {10}
 
 
 def test_the_oracle_is_noisier_by_the_text() -> None:
@@ -52,9 +52,9 @@ def test_rows_read_apart_click_as_often_as_they_should() -> None:
             expected.append(bias * reads * attraction)
             reads *= attraction * 0.75 * (1 - attraction) + (1 - attraction) * 0.75
     user = worlds.RowsReadApart()
-    assert np.allclose(user.probabilities(Shown(a, np.array([10]))), expected)
-    pages = Shown(np.repeat(a, 40_000, axis=0), np.full(40_000, 10))
-    drawn = user.clicks(pages, np.random.default_rng(0))
+    assert np.allclose(user.probabilities(ShownPages(a, np.array([10]))), expected)
+    pages = ShownPages(np.repeat(a, 40_000, axis=0), np.full(40_000, 10))
+    drawn = user.draw_clicks(pages, np.random.default_rng(0))
     assert set(np.unique(drawn)) == {0, 1}
     assert np.allclose(drawn.mean(axis=0), expected, atol=5 * np.sqrt(0.25 / 40_000))
 
@@ -62,7 +62,7 @@ def test_rows_read_apart_click_as_often_as_they_should() -> None:
 @pytest.mark.parametrize("user", worlds.USERS)
 @pytest.mark.parametrize("reading", worlds.READINGS)
 def test_clicks_are_drawn_with_the_chances_given(reading: worlds.Reading, user: worlds.UserName) -> None:
-    docs = documents(3, worlds.length(reading, user))
+    docs = documents(3, worlds.list_length(reading, user))
     world = worlds.build(docs, reading, user, 1)
     log = worlds.draw(world, world.policy("NoisyOracle"), 30_000, (5,))
     assert log.rows.shape == (30_000, docs.width)

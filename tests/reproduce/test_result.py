@@ -10,13 +10,13 @@ import pytest
 from elute.errors import EluteError
 from elute.reporting.charts import specs
 from elute_reproduce import page
-from elute_reproduce.result import Claim, Compared, Figure, Published, Reproduction
-from elute_reproduce.studies import STUDIES, reproduce
+from elute_reproduce.result import Claim, ComparedValue, Published, Reproduction, StudyFigure
+from elute_reproduce.studies import STUDIES, module_name, reproduce
 from elute_reproduce.study import Study
 
 
 def value(measured, published=None, metric="MCC", **more):
-    return Compared({"method": "DLA", "metric": metric}, measured, published, **more)
+    return ComparedValue({"method": "DLA", "metric": metric}, measured, published, **more)
 
 
 def test_without_spread_only_rounding_is_forgiven():
@@ -41,9 +41,9 @@ def test_a_bound_and_an_unpublished_value():
 def result():
     rows = [{"position": 1, "curve": "a", "o": 1.0, "low": 0.9, "high": 1.1}, {"position": 2, "curve": "b", "o": 0.5}]
     figures = (
-        Figure("lines", "Lines", specs.lines(rows, x="position", y="o", series="curve", low="low", high="high")),
-        Figure("boxes", "Boxes", specs.boxes(rows, x="position", y="o", series="curve", log_y=True)),
-        Figure("both", "Both", specs.beside(*[specs.bars(rows, x="curve", y="o")] * 2)),
+        StudyFigure("lines", "Lines", specs.lines(rows, x="position", y="o", series="curve", low="low", high="high")),
+        StudyFigure("boxes", "Boxes", specs.boxes(rows, x="position", y="o", series="curve", log_y=True)),
+        StudyFigure("both", "Both", specs.place_side_by_side(*[specs.bars(rows, x="curve", y="o")] * 2)),
     )
     compared = [
         value((0.521,), Published(0.521)),
@@ -76,7 +76,7 @@ def test_json_counts_verdicts(result):
 def test_unknown_names_and_missing_data_are_refused(tmp_path):
     with pytest.raises(EluteError, match="no reproduction 'table9'; there are: identifiability-table1"):
         reproduce("table9", Study())
-    with pytest.raises(EluteError, match="--data FOLDER"):
+    with pytest.raises(EluteError, match="pass `data=`, the folder"):
         reproduce("identifiability-figure6", Study())
     with pytest.raises(EluteError, match="no set 'K=2' below"):
         reproduce("identifiability-table1", Study(tmp_path))
@@ -86,4 +86,4 @@ def test_unknown_names_and_missing_data_are_refused(tmp_path):
 def test_every_study_has_its_module(name):
     from importlib import import_module
 
-    assert callable(import_module(f"elute_reproduce.{name.replace('-', '_')}").run)
+    assert callable(import_module(module_name(name)).run)

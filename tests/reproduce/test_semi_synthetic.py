@@ -18,14 +18,14 @@ from elute.estimate.models.dla import DLA
 from elute.estimate.models.naive import Naive
 from elute.log import read_log
 from elute.ranking.data import RankingData
-from elute.repair.merge import merge
+from elute.repair.merge_plan import plan_merges
 from elute.simulation.grades import PROPENSITIES
 from elute.simulation.policies.ranking_svm import RankingSVM
 from elute_reproduce.identifiability import figure4cd, figure7
 from elute_reproduce.identifiability import semi_synthetic as semi
 from elute_reproduce.identifiability import table2 as identifiability_table2
 from elute_reproduce.identifiability import table4 as identifiability_table4
-from elute_reproduce.page import markdown
+from elute_reproduce.page import to_markdown
 from elute_reproduce.study import Study
 
 STUDIES = (identifiability_table2, identifiability_table4, figure4cd, figure7)
@@ -50,7 +50,7 @@ def _write(folder, seed=0, **shape):
 @pytest.fixture
 def small(tmp_path):
     """Vectors that repeat."""
-    return semi.datasets(_write(tmp_path / "small"))[0]
+    return semi.load_datasets(_write(tmp_path / "small"))[0]
 
 
 @pytest.fixture
@@ -66,15 +66,15 @@ def test_a_folder_is_one_set_and_folders_below_are_several(tmp_path):
     for name in ("b", "a"):
         _write(tmp_path / name)
     (tmp_path / "other").mkdir()
-    assert [dataset.name for dataset in semi.datasets(tmp_path)] == ["a", "b"]
-    assert [dataset.name for dataset in semi.datasets(tmp_path / "b")] == ["b"]
+    assert [dataset.name for dataset in semi.load_datasets(tmp_path)] == ["a", "b"]
+    assert [dataset.name for dataset in semi.load_datasets(tmp_path / "b")] == ["b"]
 
 
 def test_without_data_the_next_step_is_named(tmp_path):
-    with pytest.raises(EluteError, match="--data FOLDER"):
-        semi.datasets(None)
+    with pytest.raises(EluteError, match="pass `data=`, "):
+        semi.load_datasets(None)
     with pytest.raises(EluteError, match=r"expected train\.txt"):
-        semi.datasets(tmp_path)
+        semi.load_datasets(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_without_data_the_next_step_is_named(tmp_path):
 def test_the_papers_sets_are_known_by_name(tmp_path, folder, file, known):
     written = _write(tmp_path / folder)
     (written / "train.txt").rename(written / file)
-    found = semi.datasets(written)[0]
+    found = semi.load_datasets(written)[0]
     assert (found.name, found.known) == (folder, known)
 
 
 def test_splits_agree_in_width_and_lose_queries_that_cannot_be_ranked(tmp_path):
     (tmp_path / "train.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:1\n0 qid:3 1:1\n0 qid:3 1:2\n")
     (tmp_path / "test.txt").write_text("0 qid:1 3:1\n2 qid:1 1:2\n")
-    found = semi.datasets(tmp_path)[0]
+    found = semi.load_datasets(tmp_path)[0]
     assert found.train.queries.tolist() == ["1"]
     assert found.train.features.shape[1] == found.test.features.shape[1] == 3
     assert found.test.features.tolist() == [[0, 0, 1], [2, 0, 0]]
@@ -108,7 +108,7 @@ def test_splits_agree_in_width_and_lose_queries_that_cannot_be_ranked(tmp_path):
 
 
 def test_pages_are_the_first_ten_in_the_order_of_the_weak_ranker(small):
-    pages = semi.weakly_ranked(small.train, seed=3)
+    pages = semi.rank_weakly(small.train, seed=3)
     scores = RankingSVM(seed=3).fit(small.train).scores(small.train)
     for query in range(small.train.n_queries):
         shown = pages.row[pages.lists[query] : pages.lists[query + 1]]
@@ -124,7 +124,7 @@ def test_items_are_equal_feature_rows(rows):
     features = np.array(rows, np.float32)
     for columns in (None, np.array([2, 0]), np.array([1])):
         chosen = features if columns is None else features[:, columns]
-        item = semi.identity(features, columns)
+        item = semi.identify_items(features, columns)
         same = (chosen[:, None] == chosen[None]).all(axis=2)
         assert ((item[:, None] == item[None]) == same).all()
         assert set(item.tolist()) == set(range(item.max() + 1))
@@ -138,14 +138,16 @@ def test_components_and_edges_are_those_of_the_plain_graph(pairs):
     graph.add_nodes_from(factor.tolist())
     for x in set(item.tolist()):
         graph.add_edges_from(combinations(sorted({t for i, t in pairs if i == x}), 2))
-    assert semi.components(np.unique(item, return_inverse=True)[1], factor) == nx.number_connected_components(graph)
+    assert semi.count_components(np.unique(item, return_inverse=True)[1], factor) == nx.number_connected_components(
+        graph
+    )
     table = pa.table({"item": item, "position": factor, "click": np.zeros(len(pairs), int)})
     with read_log(table, item="item") as log:
-        assert identifiability_table4.edges(log.counts()) == graph.number_of_edges()
+        assert identifiability_table4.count_edges(log.counts()) == graph.number_of_edges()
 
 
 def test_a_world_is_what_appendix_c2_says(small):
-    pages = semi.weakly_ranked(small.train, 0)
+    pages = semi.rank_weakly(small.train, 0)
     world = semi.draw(small.train, pages, 7, np.random.default_rng(0))
     assert set(world.context.tolist()) == set(range(7))
     again = np.random.default_rng(0)
@@ -163,7 +165,7 @@ def test_an_items_relevance_is_the_mean_of_its_documents():
     features = np.array([[1, 5], [1, 6], [2, 5]], np.float32)
     names = np.array(["a", "b", "c"])
     train = RankingData(features, np.array([0, 2, 1], np.int32), np.array([0, 3]), np.array(["q"]), names)
-    pages = semi.Pages(np.array([2, 0, 1]), np.arange(3), np.array([0, 3]))
+    pages = semi.RankedPages(np.array([2, 0, 1]), np.arange(3), np.array([0, 3]))
     world = semi.draw(train, pages, 1, np.random.default_rng(0), np.array([0]))
     assert world.item[1] == world.item[2] != world.item[0]
     assert world.relevance[world.item].tolist() == pytest.approx([0.4, 0.55, 0.55])
@@ -171,13 +173,13 @@ def test_an_items_relevance_is_the_mean_of_its_documents():
 
 
 def test_merging_connects_and_costs_context_and_ten_times_position(small):
-    pages = semi.weakly_ranked(small.train, 0)
+    pages = semi.rank_weakly(small.train, 0)
     world = semi.draw(small.train, pages, 30, np.random.default_rng(1))
-    with world.log(np.random.default_rng(2)) as log:
+    with world.draw_log(np.random.default_rng(2)) as log:
         verdict = check(log)
         factor = world.position * 30 + world.context
-        assert verdict.components == semi.components(world.item, factor) > 1
-        plan = merge(verdict, vectors=world.bias_features)
+        assert verdict.components == semi.count_components(world.item, factor) > 1
+        plan = plan_merges(verdict, vectors=world.bias_features)
         assert check(log, plan=plan).recoverable
     for pair in plan.pairs:
         apart = world.vectors[pair.a["context"]] - world.vectors[pair.b["context"]]
@@ -188,9 +190,9 @@ def test_merging_connects_and_costs_context_and_ten_times_position(small):
 # Metrics
 
 
-def _two_documents() -> semi.World:
+def _two_documents() -> semi.SemiSyntheticWorld:
     """One list: a poor document on top of a good one, seen three times as often."""
-    return semi.World(
+    return semi.SemiSyntheticWorld(
         item=np.array([0, 1]),
         position=np.array([0, 1]),
         context=np.array([0, 0]),
@@ -205,8 +207,8 @@ def _two_documents() -> semi.World:
 
 def test_training_scores_by_hand():
     world = _two_documents()
-    with world.log(np.random.default_rng(0)) as log:
-        found = semi.training_scores(world, log.counts(), Naive().fit(log))
+    with world.draw_log(np.random.default_rng(0)) as log:
+        found = semi.score_training(world, log.counts(), Naive().fit(log))
     # Click rates .18 and .09 put them the wrong way round.
     assert found["MCC"] == pytest.approx(-1)
     assert found["nDCG@5"] == found["nDCG@10"] == pytest.approx(1 / np.log2(3))
@@ -214,12 +216,12 @@ def test_training_scores_by_hand():
 
 
 def test_a_connected_world_is_recovered(small):
-    pages = semi.weakly_ranked(small.train, 0)
+    pages = semi.rank_weakly(small.train, 0)
     world = semi.draw(small.train, pages, 1, np.random.default_rng(0), np.array([0]))
-    with world.log(np.random.default_rng(1)) as log:
+    with world.draw_log(np.random.default_rng(1)) as log:
         assert check(log).recoverable
-        found = semi.training_scores(world, log.counts(), DLA(start=1.0).fit(log))
-        biased = semi.training_scores(world, log.counts(), Naive().fit(log))
+        found = semi.score_training(world, log.counts(), DLA(start=1.0).fit(log))
+        biased = semi.score_training(world, log.counts(), Naive().fit(log))
     assert found["MCC"] > 0.999
     assert found["nDCG@10"] == pytest.approx(1)
     assert found["click MSE"] < 1e-6 < biased["click MSE"]
@@ -232,8 +234,8 @@ def test_trees_learn_a_relevance_and_rank_whole_lists_by_it():
     rows = rng.random((30, 2)).astype(np.float32)
     grades = (rows[:, 0] > 0.5).astype(np.int32)
     test = RankingData(rows, grades, np.array([0, 15, 30]), np.array(["a", "b"]), np.arange(30).astype(str))
-    assert semi.held_out_scores(features, relevance, test)["test nDCG@10"] == pytest.approx(1)
-    assert semi.held_out_scores(features, 1 - relevance, test)["test nDCG@10"] < 0.7
+    assert semi.score_held_out(features, relevance, test)["test nDCG@10"] == pytest.approx(1)
+    assert semi.score_held_out(features, 1 - relevance, test)["test nDCG@10"] < 0.7
 
 
 # Studies
@@ -250,7 +252,7 @@ def test_each_study_runs_and_fits_its_page(tmp_path, quick, module: ModuleType, 
     assert all(np.isfinite(entry.measured).all() for entry in result.compared)
     assert not any("|" in claim.sentence + claim.evidence for claim in result.claims)
     # Sets in which vectors do not repeat are also looked at with few features.
-    assert ("3 features" in markdown(result)) == (sparse and module is not identifiability_table4)
+    assert ("3 features" in to_markdown(result)) == (sparse and module is not identifiability_table4)
 
 
 @pytest.mark.parametrize("folder", ["yahoo", "istella"])
@@ -280,8 +282,8 @@ def test_contexts_and_features_cost_identifiability_where_vectors_repeat(tmp_pat
 
 
 def test_on_real_documents_no_context_is_needed_to_be_unidentifiable(data, quick):
-    found = {dataset.name: dataset for dataset in semi.datasets(data)}
+    found = {dataset.name: dataset for dataset in semi.load_datasets(data)}
     assert {"mq2008", "mslr5k"} <= set(found)
     for name in ("mq2008", "mslr5k"):
         train = found[name].train
-        assert not semi.connected_by_position(train, semi.weakly_ranked(train, 0))
+        assert not semi.is_connected_by_position(train, semi.rank_weakly(train, 0))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from elute.checking.check import check
 from elute.estimate.models.pbm import PBM
 from elute.log import read_log
-from elute.repair.merge import merge
-from elute_reproduce.upe.fixed_effects import fixed_effects, merged
+from elute.repair.merge_plan import plan_merges
+from elute_reproduce.upe.experiment.fixed_effects import fixed_effects, merge_positions
 
 TRUTH = np.array([0.68, 0.48, 0.28, 0.11, 0.06])
 
@@ -58,9 +58,9 @@ def test_without_noise_it_finds_the_truth_whatever_was_ranked_where(seed):
 
 def test_what_no_item_ties_is_merged_as_elute_merges_it():
     clicks = np.array([[5, 3, 0, 0, 0], [0, 0, 4, 2, 0], [0, 0, 0, 3, 1.0]])
-    assert merged(clicks).tolist() == [0, 1, 1, 2, 3]
+    assert merge_positions(clicks).tolist() == [0, 1, 1, 2, 3]
     with _log(clicks.astype(int) * 2, clicks.astype(int)) as log:
-        (pair,) = merge(check(log)).pairs
+        (pair,) = plan_merges(check(log)).pairs
     assert {pair.a["position"], pair.b["position"]} == {2, 3}
     found = fixed_effects(clicks * 2, clicks)
     assert found.merges == 1

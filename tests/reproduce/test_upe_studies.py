@@ -10,15 +10,16 @@ import pytest
 
 from elute.errors import EluteError
 from elute.ranking.data import RankingData
-from elute_reproduce.page import markdown
+from elute_reproduce.page import to_markdown
 from elute_reproduce.study import Study
-from elute_reproduce.upe import figure3, figure4, figure5, propensities, store, table1, table2, table3
-from elute_reproduce.upe import grid as upe_grid
-from elute_reproduce.upe.grid import Scale, key_of, measured, runs
-from elute_reproduce.upe.learners import DLA, FITTED, NAIVE, READINGS
-from elute_reproduce.upe.store import METRICS, Run
-from elute_reproduce.upe.tables import best_baseline, mark
-from elute_reproduce.upe.worlds import ONLINE, STRONG, VARIED, WEAK, graded_sets, synthetic_set
+from elute_reproduce.upe import figure3, figure4, figure5, propensities, table1, table2, table3
+from elute_reproduce.upe.experiment import grid as upe_grid
+from elute_reproduce.upe.experiment import store
+from elute_reproduce.upe.experiment.grid import Scale, collect_runs, key_of, measure_queries
+from elute_reproduce.upe.experiment.learners import DLA, FITTED, NAIVE, READINGS
+from elute_reproduce.upe.experiment.store import METRICS, TrainingRun
+from elute_reproduce.upe.experiment.worlds import ONLINE, STRONG, VARIED, WEAK, load_graded_sets, make_synthetic_set
+from elute_reproduce.upe.presentation.tables import find_best_baseline, mark_significance
 
 KEPT = Path(__file__).parents[2] / "docs" / "reproductions" / "data"
 STUDIES = (figure3, table1, figure4, table2, table3, figure5, propensities)
@@ -27,7 +28,7 @@ STUDIES = (figure3, table1, figure4, table2, table3, figure5, propensities)
 def _run(graded, paradigm, learner, seed, level=0.5):
     rng = np.random.default_rng(seed)
     curve = [[float(k) for k in range(9, -1, -1)]] * 20
-    return Run(
+    return TrainingRun(
         key=key_of(graded, paradigm, learner, Scale()),
         paradigm=paradigm,
         learner=learner,
@@ -71,25 +72,25 @@ def _letor(folder: Path, *splits: str, documents: int = 12) -> Path:
 
 
 def test_a_training_is_kept_and_made_anew_only_where_something_differs(tmp_path, trainings):
-    graded, cells = synthetic_set(14), [(WEAK, NAIVE), (WEAK, DLA)]
+    graded, cells = make_synthetic_set(14), [(WEAK, NAIVE), (WEAK, DLA)]
     study = Study(seeds=2, out=tmp_path)
-    first = runs(study, graded, cells)
+    first = collect_runs(study, graded, cells)
     assert trainings == [(WEAK, NAIVE, 2), (WEAK, DLA, 2)]
-    again = runs(study, graded, cells)
+    again = collect_runs(study, graded, cells)
     assert len(trainings) == 2
     assert again[WEAK, DLA][1].metrics["nDCG@10"] == pytest.approx(first[WEAK, DLA][1].metrics["nDCG@10"], abs=1e-6)
-    assert len(runs(replace(study, seeds=1), graded, cells)[WEAK, DLA]) == 1
+    assert len(collect_runs(replace(study, seeds=1), graded, cells)[WEAK, DLA]) == 1
     assert len(trainings) == 2
-    runs(replace(study, seeds=9), graded, cells[:1])
+    collect_runs(replace(study, seeds=9), graded, cells[:1])
     assert trainings[2:] == [(WEAK, NAIVE, upe_grid.SEEDS)]
-    runs(study, replace(synthetic_set(21), name="synthetic"), cells[:1])
+    collect_runs(study, replace(make_synthetic_set(21), name="synthetic"), cells[:1])
     assert len(trainings) == 4
-    runs(Study(seeds=2), graded, cells)
+    collect_runs(Study(seeds=2), graded, cells)
     assert len(trainings) == 6
 
 
 def test_what_is_kept_comes_back(tmp_path):
-    graded = synthetic_set(14)
+    graded = make_synthetic_set(14)
     path = tmp_path / "runs.parquet"
     assert store.load(path) == []
     run = _run(graded, ONLINE, FITTED, 3)
@@ -111,7 +112,7 @@ def test_metrics_by_hand():
         np.array(["q"]),
         np.array(list("abc")),
     )
-    found = measured(data, np.array([3.0, 2.0, 1.0]), 2)
+    found = measure_queries(data, np.array([3.0, 2.0, 1.0]), 2)
     ideal = 3 + 1 / np.log2(3)
     assert found["nDCG@3"] == pytest.approx([(3 / np.log2(3) + 1 / 2) / ideal])
     # Nobody is satisfied by grade 0; 3/4 are by grade 2, and 1/4 of the others by grade 1.
@@ -120,20 +121,20 @@ def test_metrics_by_hand():
 
 
 def test_marks_are_those_of_a_randomisation_test():
-    graded = synthetic_set(70)
+    graded = make_synthetic_set(70)
     grid = {(WEAK, NAIVE): [_run(graded, WEAK, NAIVE, 0)], (WEAK, DLA): [_run(graded, WEAK, DLA, 1, 0.6)]}
     for name, level in zip((*READINGS, FITTED), (0.9, 0.1, 0.6, 0.6), strict=True):
         grid[WEAK, name] = [_run(graded, WEAK, name, 1, level)]
-    assert best_baseline(grid, WEAK, "ERR@5") == DLA
-    assert [mark(grid, WEAK, name, "ERR@5") for name in (*READINGS, FITTED, DLA)] == ["*", "†", "", "", ""]
+    assert find_best_baseline(grid, WEAK, "ERR@5") == DLA
+    assert [mark_significance(grid, WEAK, name, "ERR@5") for name in (*READINGS, FITTED, DLA)] == ["*", "†", "", "", ""]
 
 
 @pytest.mark.parametrize("module", STUDIES, ids=lambda module: module.__name__.rsplit(".", 1)[1])
 def test_each_study_fits_its_page(tmp_path, trainings, monkeypatch, module):
-    monkeypatch.setattr(propensities, "synthetic_set", lambda: synthetic_set(14))
+    monkeypatch.setattr(propensities, "synthetic_set", lambda: make_synthetic_set(14))
     result = module.run(Study(_letor(tmp_path / "some", "train", "test"), seeds=2))
     assert result.name == module.__name__.rsplit(".", 1)[1].replace("_", "-")
-    text = markdown(result)
+    text = to_markdown(result)
     assert "2 seeds" in text
     assert {"ipw-random", "elute"} <= {entry.where["learner"] for entry in result.compared}
     assert all(entry.published is None and np.isfinite(entry.measured).all() for entry in result.compared)
@@ -156,8 +157,8 @@ def test_published_values_stand_beside_the_papers_sets(tmp_path, trainings):
 
 
 def test_validation_data_are_used_where_there_are_any(tmp_path):
-    (without,) = graded_sets(_letor(tmp_path / "without", "train", "test"))
-    (with_some,) = graded_sets(_letor(tmp_path / "with", "train", "test", "vali"))
+    (without,) = load_graded_sets(_letor(tmp_path / "without", "train", "test"))
+    (with_some,) = load_graded_sets(_letor(tmp_path / "with", "train", "test", "vali"))
     assert without.validation is None
     assert with_some.validation is not None
     assert without.digest != with_some.digest
@@ -165,12 +166,12 @@ def test_validation_data_are_used_where_there_are_any(tmp_path):
 
 def test_lists_must_fill_ten_positions(tmp_path):
     with pytest.raises(EluteError, match="no training query has 10 documents"):
-        graded_sets(_letor(tmp_path / "short", "train", "test", documents=6))
+        load_graded_sets(_letor(tmp_path / "short", "train", "test", documents=6))
 
 
 def test_the_pages_trainings_are_those_of_this_code(data):
     """So that pages are remade in seconds; after a change of a learner, raise `_VERSION` and train anew."""
-    sets = {graded.name: graded for graded in graded_sets(data)} | {"synthetic": synthetic_set()}
+    sets = {graded.name: graded for graded in load_graded_sets(data)} | {"synthetic": make_synthetic_set()}
     for name in ("mslr5k", "mq2008", "synthetic"):
         kept = store.load(KEPT / f"upe-{name}.parquet")
         assert {run.key for run in kept} == {key_of(sets[name], run.paradigm, run.learner, Scale()) for run in kept}

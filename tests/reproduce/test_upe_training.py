@@ -9,39 +9,41 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from elute.neural.learners import learner
+from elute.neural.learners import build_learner
 from elute.neural.learners.ipw import IPW
-from elute.neural.metrics import candidates
+from elute.neural.metrics import list_candidates
 from elute.neural.networks import LINEAR
-from elute.neural.sources import Online, world
+from elute.neural.sources import Online, build_simulated_lists
 from elute.neural.train import Settings, train
-from elute_reproduce.upe import training
-from elute_reproduce.upe.learners import FITTED, RANDOM, learners_named
-from elute_reproduce.upe.training import Schedule, train_seeds
-from elute_reproduce.upe.worlds import ONLINE, RANKINGS, STRONG, VARIED, setup, synthetic_set, top
+from elute_reproduce.upe.experiment import training
+from elute_reproduce.upe.experiment.learners import FITTED, RANDOM, make_learners
+from elute_reproduce.upe.experiment.training import Schedule, train_seeds
+from elute_reproduce.upe.experiment.worlds import ONLINE, RANKINGS, STRONG, VARIED, make_synthetic_set, set_up, take_top
 
 pytestmark = pytest.mark.usefixtures("quick_compiling")
 
 
 @pytest.fixture(scope="module")
 def graded():
-    return synthetic_set(14)
+    return make_synthetic_set(14)
 
 
 def test_each_seed_is_trained_as_it_would_be_alone(graded, monkeypatch):
     """Side by side, as on a GPU; online, which also renews the lists."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    made = replace(setup(graded, ONLINE, 2), test=graded.validation)  # one shape, compiled once
+    made = replace(set_up(graded, ONLINE, 2), test=graded.validation)  # one shape, compiled once
     schedule = Schedule(8, 16, 2, 4)
-    model = learner("dla", network=LINEAR)
+    model = build_learner("dla", network=LINEAR)
     found = train_seeds([model, model], made, schedule=schedule)
     training._advance.clear_cache()  # what was compiled for a GPU
     for seed in range(2):
-        shown = world(
+        shown = build_simulated_lists(
             graded.train.features, made.documents[seed], made.logging[seed], made.relevance, made.propensities
         )
-        source = Online(shown, jnp.asarray(candidates(graded.train)), 4)
-        alone = train(model, source, Settings(8, 16, 2, 2), seed=seed, validation=graded.validation)
+        source = Online(shown, jnp.asarray(list_candidates(graded.train)), 4)
+        alone = train(
+            model, source, Settings(steps=8, batch=16, fused=2, every=2), seed=seed, validation=graded.validation
+        )
         assert [moment.step for moment in alone.history] == found.steps.tolist()
         np.testing.assert_allclose(found.validation[seed], [m.ndcg for m in alone.history], atol=1e-5)
         ratios = np.array([np.log(m.propensities / m.propensities[-1]) for m in alone.history])
@@ -51,8 +53,8 @@ def test_each_seed_is_trained_as_it_would_be_alone(graded, monkeypatch):
 
 def test_elute_finds_the_propensities_where_lists_vary_and_has_none_where_they_do_not(graded):
     schedule = Schedule(40, 2_000, 20, 20)  # lists would be renewed, were they online
-    varied, fixed = setup(graded, VARIED, 1), setup(graded, STRONG, 1)
-    model = learners_named(FITTED, varied, LINEAR)
+    varied, fixed = set_up(graded, VARIED, 1), set_up(graded, STRONG, 1)
+    model = make_learners(FITTED, varied, LINEAR)
     found = train_seeds(model, varied, fitted=True, schedule=schedule)
     assert found.merges.tolist() == [0]
     truth = np.log(varied.propensities / varied.propensities[-1])
@@ -65,8 +67,8 @@ def test_elute_finds_the_propensities_where_lists_vary_and_has_none_where_they_d
 
 
 def test_random_pages_give_propensities_within_their_noise(graded):
-    made = setup(graded, STRONG, 1)
-    (model,) = learners_named(RANDOM, made, LINEAR)
+    made = set_up(graded, STRONG, 1)
+    (model,) = make_learners(RANDOM, made, LINEAR)
     assert isinstance(model, IPW)
     ratio = np.array(model.given) / model.given[-1] / (made.propensities / made.propensities[-1])
     assert np.abs(np.log(ratio)).max() < 0.15
@@ -74,7 +76,7 @@ def test_random_pages_give_propensities_within_their_noise(graded):
 
 def test_lists_are_the_top_of_each_query(graded):
     scores = np.random.default_rng(0).normal(size=graded.train.n_documents)
-    rows, logged = top(graded.train, scores, 30)
+    rows, logged = take_top(graded.train, scores, 30)
     for query in range(graded.train.n_queries):
         own = np.arange(graded.train.offsets[query], graded.train.offsets[query + 1])
         there = rows[query] >= 0
@@ -84,7 +86,7 @@ def test_lists_are_the_top_of_each_query(graded):
 
 
 def test_a_varied_policy_shows_documents_at_several_positions(graded):
-    made = setup(graded, VARIED, 1)
+    made = set_up(graded, VARIED, 1)
     assert made.documents.shape == (1, RANKINGS * graded.train.n_queries, 10)
     places = {}
     for shown in made.documents[0]:

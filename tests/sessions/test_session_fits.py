@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from elute.auditing.session_predictions import session_losses
+from elute.auditing.session_predictions import predict_sessions
 from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.io.sessions import ROWS, SessionParts
@@ -18,7 +18,7 @@ from elute.log import read_log
 from elute.sessions.fit import SessionFit, fit_log
 from elute.sessions.folder import split_items
 from elute.sessions.log import read_pages
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 from elute.simulation.users import build_user
 
 pytestmark = pytest.mark.usefixtures("quick_compiling")
@@ -33,7 +33,7 @@ def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     query = rng.integers(0, 2, SESSIONS)
     doc = query[:, None] * 6 + rng.random((SESSIONS, 6)).argsort(axis=1)[:, :RANKS]
     length = rng.integers(1, RANKS + 1, SESSIONS)
-    clicks = build_user("dbn").clicks(Shown(relevance[doc], length), rng)
+    clicks = build_user("dbn").draw_clicks(ShownPages(relevance[doc], length), rng)
     page, rank = np.nonzero(np.arange(RANKS) < length[:, None])
     rows = {
         "session_id": page,
@@ -60,7 +60,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
 
 def by_item(fit: SessionFit) -> pd.DataFrame:
     n = len(fit.vocabulary.documents)
-    columns = {"relevance": fit.model.relevance()[:n], "shown": fit.shown[:n], "clicks": fit.clicks[:n]}
+    columns = {"relevance": fit.model.relevance_values_[:n], "shown": fit.shown[:n], "clicks": fit.clicks[:n]}
     return pd.DataFrame(columns, index=fit.vocabulary.documents.to_pylist()).sort_index()
 
 
@@ -81,11 +81,11 @@ def test_predictions_of_parts_add_up_to_those_of_the_whole(
     log_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with read_log(str(log_file), session="session_id") as log:
-        Fit.of_sessions(fitted(log_file, "ubm"), log).save(tmp_path)
+        Fit.from_sessions(fitted(log_file, "ubm"), log).save(tmp_path)
         fit = Fit.load(tmp_path)
-        whole = session_losses(fit, log)
+        whole = predict_sessions(fit, log)
         in_parts(monkeypatch, 300)
-        parts = session_losses(fit, log)
+        parts = predict_sessions(fit, log)
     np.testing.assert_allclose(parts.losses.bits, whole.losses.bits, rtol=1e-6)
     np.testing.assert_array_equal(parts.losses.impressions, whole.losses.impressions)
     assert whole.losses.impressions.sum() == pq.read_metadata(log_file).num_rows

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from users_and_stories import CASES, Page, draw_pages, shown_of
 
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 from elute.simulation.users import USERS, PositionBased, UserBrowsing, browsing_table, build_user
 from reference import plain_users as plain
 
@@ -27,11 +27,11 @@ def every_pattern(width: int) -> np.ndarray:
     return np.array(list(product([0, 1], repeat=width)), np.uint8).reshape(-1, width)
 
 
-def repeated(shown: Shown, page: int, times: int) -> Shown:
+def repeated(shown: ShownPages, page: int, times: int) -> ShownPages:
     def rows(values):
         return None if values is None else np.repeat(values[page : page + 1], times, axis=0)
 
-    return Shown(rows(shown.relevance), rows(shown.length), rows(shown.satisfaction), rows(shown.context))
+    return ShownPages(rows(shown.relevance), rows(shown.length), rows(shown.satisfaction), rows(shown.context))
 
 
 @pytest.mark.parametrize("satisfaction", [False, True])
@@ -68,8 +68,8 @@ def test_padding_changes_nothing(name: str, data: st.DataObject) -> None:
         pages, width + data.draw(st.integers(1, 4)), data.draw(st.sampled_from([np.nan, np.inf, 0.9, -1.0]))
     )
     seed = data.draw(st.integers(0, 2**32))
-    clicks = user.clicks(narrow, np.random.default_rng(seed))
-    wider = user.clicks(wide, np.random.default_rng(seed))
+    clicks = user.draw_clicks(narrow, np.random.default_rng(seed))
+    wider = user.draw_clicks(wide, np.random.default_rng(seed))
     np.testing.assert_array_equal(wider[:, :width], clicks)
     assert not wider[~wide.mask].any()
     np.testing.assert_allclose(user.probabilities(wide)[:, :width], user.probabilities(narrow), rtol=1e-13)
@@ -108,16 +108,16 @@ def test_defaults_give_probabilities_on_ten_results(name: str) -> None:
     shown = shown_of(draw_pages(3, [10, 10, 7], False), 10)
     p = user.probabilities(shown)
     assert ((p >= 0) & (p <= 1)).all() and p[2, :7].any() and not p[2, 7:].any()
-    clicks = user.clicks(shown, np.random.default_rng(0))
+    clicks = user.draw_clicks(shown, np.random.default_rng(0))
     assert clicks.dtype == np.uint8 and clicks.shape == (3, 10)
     assert np.isfinite(user.log_probability(shown, clicks)).all()
 
 
 def test_no_pages_no_clicks() -> None:
-    shown = Shown(np.zeros((0, 10)), np.zeros(0, np.int64), None, np.zeros((0, 10), np.int32))
+    shown = ShownPages(np.zeros((0, 10)), np.zeros(0, np.int64), None, np.zeros((0, 10), np.int32))
     for name in USERS:
         user = build_user(name)
-        assert user.clicks(shown, np.random.default_rng(0)).shape == (0, 10)
+        assert user.draw_clicks(shown, np.random.default_rng(0)).shape == (0, 10)
         assert user.probabilities(shown).shape == (0, 10)
         assert user.log_probability(shown, np.zeros((0, 10))).shape == (0,)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from elute.errors import EluteError
-from elute.simulation.grades import PROPENSITIES, reciprocal, relevance_of_grades
-from elute.simulation.shown import Shown
+from elute.simulation.grades import PROPENSITIES, reciprocal_propensities, relevance_of_grades
+from elute.simulation.shown import ShownPages
 from elute.simulation.users import (
     Carousel,
-    Cascade,
+    CascadeUser,
     ContextualPositionBased,
     DependentClick,
     DynamicBayesian,
@@ -26,8 +26,8 @@ from elute.simulation.users import (
 )
 
 
-def one(relevance: list[float]) -> Shown:
-    return Shown(np.array([relevance]), np.array([len(relevance)]))
+def one(relevance: list[float]) -> ShownPages:
+    return ShownPages(np.array([relevance]), np.array([len(relevance)]))
 
 
 def test_plackett_luce_choice_is_not_affine_in_relevance() -> None:
@@ -44,7 +44,7 @@ def test_plackett_luce_choice_is_not_affine_in_relevance() -> None:
 def test_cascade_is_affine_in_relevance() -> None:
     """Figure 1 of the limits paper: α = .7, whatever the result's own relevance."""
     for r in (0.0, 0.2, 0.9, 1.0):
-        assert Cascade().probabilities(one([0.3, r]))[0, 1] == pytest.approx(0.7 * r, abs=1e-15)
+        assert CascadeUser().probabilities(one([0.3, r]))[0, 1] == pytest.approx(0.7 * r, abs=1e-15)
 
 
 def test_trusted_clicks_overstate_relevance_unless_corrected() -> None:
@@ -58,7 +58,7 @@ def test_trusted_clicks_overstate_relevance_unless_corrected() -> None:
 def test_matrix_of_click_probabilities_has_rank_one_or_two() -> None:
     """Items by positions: rank 1 under r·o, 2 under the affine model (limits paper)."""
     items = np.linspace(0.05, 0.95, 12)
-    shown = Shown(np.repeat(items[:, None], 10, axis=1), np.full(12, 10))
+    shown = ShownPages(np.repeat(items[:, None], 10, axis=1), np.full(12, 10))
     assert np.linalg.matrix_rank(PositionBased().probabilities(shown)) == 1
     assert np.linalg.matrix_rank(build_user("trust").probabilities(shown)) == 2
 
@@ -74,15 +74,15 @@ def test_limits_of_the_chain_users() -> None:
     """DCM with λ = 0, and a DBN that never tires and is always satisfied, are the cascade."""
     relevance = np.random.default_rng(0).uniform(0, 1, (50, 8))
     length = np.full(50, 8)
-    cascade = Cascade().probabilities(Shown(relevance, length))
-    np.testing.assert_allclose(DependentClick(0.0).probabilities(Shown(relevance, length)), cascade)
-    sure = Shown(relevance, length, np.ones_like(relevance))
+    cascade = CascadeUser().probabilities(ShownPages(relevance, length))
+    np.testing.assert_allclose(DependentClick(0.0).probabilities(ShownPages(relevance, length)), cascade)
+    sure = ShownPages(relevance, length, np.ones_like(relevance))
     np.testing.assert_allclose(DynamicBayesian(1.0).probabilities(sure), cascade)
-    never = Shown(relevance, length, np.zeros_like(relevance))
+    never = ShownPages(relevance, length, np.zeros_like(relevance))
     np.testing.assert_allclose(DynamicBayesian(1.0).probabilities(never), relevance)
     down = MixtureDBN(0.7, 1.0).probabilities(sure)
     np.testing.assert_allclose(down, DynamicBayesian(0.7).probabilities(sure))
-    up = MixtureDBN(0.7, 0.0).probabilities(Shown(relevance[:, ::-1].copy(), length, sure.satisfaction))
+    up = MixtureDBN(0.7, 0.0).probabilities(ShownPages(relevance[:, ::-1].copy(), length, sure.satisfaction))
     np.testing.assert_allclose(up[:, ::-1], down)
     np.testing.assert_allclose(Carousel(8, [1.0], 0.7).probabilities(sure), down)
 
@@ -98,18 +98,18 @@ def test_carousel_picks_rows_by_bias_and_mean_relevance() -> None:
 
 
 def test_carousel_clicks_lie_in_one_row() -> None:
-    shown = Shown(np.full((5_000, 25), 0.8), np.full(5_000, 25))
-    by_row = Carousel().clicks(shown, np.random.default_rng(0)).reshape(-1, 5, 5).any(axis=2)
+    shown = ShownPages(np.full((5_000, 25), 0.8), np.full(5_000, 25))
+    by_row = Carousel().draw_clicks(shown, np.random.default_rng(0)).reshape(-1, 5, 5).any(axis=2)
     assert by_row.sum(axis=1).max() == 1
     assert by_row.any(axis=0).all()
 
 
 def test_choice_is_one_click_a_page() -> None:
     rng = np.random.default_rng(0)
-    shown = Shown(rng.uniform(0, 1, (5_000, 10)), rng.integers(1, 11, 5_000))
-    assert (PlackettLuceChoice().clicks(shown, rng).sum(axis=1) == 1).all()
+    shown = ShownPages(rng.uniform(0, 1, (5_000, 10)), rng.integers(1, 11, 5_000))
+    assert (PlackettLuceChoice().draw_clicks(shown, rng).sum(axis=1) == 1).all()
     nothing = one([0.0, 0.0])
-    assert PlackettLuceChoice().clicks(nothing, rng).sum() == 0
+    assert PlackettLuceChoice().draw_clicks(nothing, rng).sum() == 0
     assert PlackettLuceChoice().log_probability(nothing, [[0, 0]])[0] == 0.0
 
 
@@ -118,7 +118,7 @@ def test_a_row_without_bias_is_picked_only_when_no_row_has_weight() -> None:
     user = Carousel(1, [0.0, 1.0])
     shown = one([1.0, 0.0])
     np.testing.assert_array_equal(user.probabilities(shown), [[1.0, 0.0]])
-    np.testing.assert_array_equal(user.clicks(shown, np.random.default_rng(0)), [[1, 0]])
+    np.testing.assert_array_equal(user.draw_clicks(shown, np.random.default_rng(0)), [[1, 0]])
 
 
 def test_contexts_are_drawn_as_the_paper_says() -> None:
@@ -137,7 +137,7 @@ def test_contexts_are_drawn_as_the_paper_says() -> None:
 
 def test_propensities_are_known_where_clicks_factorise() -> None:
     np.testing.assert_allclose(PositionBased(eta=2).propensities, np.array(PROPENSITIES) ** 2)
-    assert Cascade().propensities is None
+    assert CascadeUser().propensities is None
     assert build_user("trust").propensities is None
 
 
@@ -146,10 +146,10 @@ def test_relevance_of_grades() -> None:
     np.testing.assert_allclose(relevance_of_grades([0, 1, 2, 3, 4], 4), [0.1, 0.16, 0.28, 0.52, 1.0])
     assert relevance_of_grades([4], 5)[0] == pytest.approx(0.1 + 0.9 * 15 / 31)
     np.testing.assert_allclose(relevance_of_grades([[0, 2]], 2, noise=0.0), [[0.0, 1.0]])
-    np.testing.assert_allclose(reciprocal(3), [1, 1 / 2, 1 / 3])
+    np.testing.assert_allclose(reciprocal_propensities(3), [1, 1 / 2, 1 / 3])
 
 
-FULL = Shown(np.full((2, 12), 0.5), np.array([3, 12]))
+FULL = ShownPages(np.full((2, 12), 0.5), np.array([3, 12]))
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ FULL = Shown(np.full((2, 12), 0.5), np.array([3, 12]))
         (lambda: PositionBased([]), "give a list"),
         (lambda: PositionBased(eta=-1), "eta is -1"),
         (lambda: PositionBased(eta=float("nan")), "eta is nan"),
-        (lambda: PositionBased().clicks(FULL, np.random.default_rng(0)), "shows 12 results.*10 ranks"),
+        (lambda: PositionBased().draw_clicks(FULL, np.random.default_rng(0)), "shows 12 results.*10 ranks"),
         (lambda: PositionBased().probabilities(FULL), "shows 12 results.*10 ranks"),
-        (lambda: PositionBased(reciprocal(12)).log_probability(FULL, np.zeros((2, 5))), "shape .2, 5."),
+        (lambda: PositionBased(reciprocal_propensities(12)).log_probability(FULL, np.zeros((2, 5))), "shape .2, 5."),
         (lambda: DependentClick([0.5] * 11).probabilities(FULL), "12 results.*11 ranks"),
         (lambda: DependentClick(1.5), "1.5 is not a probability"),
         (lambda: DynamicBayesian(1.5), "continuation is 1.5"),
@@ -180,23 +180,23 @@ FULL = Shown(np.full((2, 12), 0.5), np.array([3, 12]))
         (lambda: Trust([0.5, 0.5], [0.1]), "2 values of alpha and 1 of beta"),
         (lambda: trust_bias(plus=[1.0]), "10 propensities, 1 values of plus"),
         (lambda: draw_contexts(0, np.random.default_rng(0)), "0 contexts"),
-        (lambda: ContextualPositionBased([[1.0]], [1.0, 2.0]), "do not fit"),
+        (lambda: ContextualPositionBased([[1.0]], [1.0, 2.0]), "do not match"),
         (lambda: build_user("cpbm").probabilities(one([0.5])), "the pages have none"),
         (
-            lambda: build_user("cpbm", contexts=3).clicks(
-                Shown(np.ones((1, 2)), np.array([2]), None, np.array([[0, 3]], np.int32)), np.random.default_rng(0)
+            lambda: build_user("cpbm", contexts=3).draw_clicks(
+                ShownPages(np.ones((1, 2)), np.array([2]), None, np.array([[0, 3]], np.int32)), np.random.default_rng(0)
             ),
             "page 0 has a context id outside 0 to 2",
         ),
         (lambda: build_user("bpm"), "no user 'bpm'; there are: pbm, cpbm"),
         (lambda: build_user("dbn", eta=1), "no setting 'eta'; it takes: continuation"),
         (lambda: build_user("cascade", eta=1), "it takes none"),
-        (lambda: Shown(np.ones((2, 3)), np.array([1])), "one row and one length a page"),
-        (lambda: Shown(np.ones((1, 3)), np.array([4])), "between 0 and 3"),
-        (lambda: Shown(np.ones((1, 3)), np.array([-1])), "between 0 and 3"),
-        (lambda: Shown(np.ones((1, 3)), np.array([3]), np.ones((1, 2))), "satisfaction has shape"),
-        (lambda: Shown(np.array([[0.5], [np.nan]]), np.array([1, 1])), "relevance on page 1"),
-        (lambda: Shown(np.ones((1, 1)), np.array([1]), np.array([[1.1]])), "satisfaction on page 0"),
+        (lambda: ShownPages(np.ones((2, 3)), np.array([1])), "one row and one length a page"),
+        (lambda: ShownPages(np.ones((1, 3)), np.array([4])), "between 0 and 3"),
+        (lambda: ShownPages(np.ones((1, 3)), np.array([-1])), "between 0 and 3"),
+        (lambda: ShownPages(np.ones((1, 3)), np.array([3]), np.ones((1, 2))), "satisfaction has shape"),
+        (lambda: ShownPages(np.array([[0.5], [np.nan]]), np.array([1, 1])), "relevance on page 1"),
+        (lambda: ShownPages(np.ones((1, 1)), np.array([1]), np.array([[1.1]])), "satisfaction on page 0"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(call, says: str) -> None:

@@ -23,7 +23,7 @@ from elute.simulation.users.contextual import ContextualPositionBased, draw_cont
 from elute.simulation.users.dbn import DynamicBayesian
 from elute.simulation.users.position import PositionBased
 from elute.simulation.users.registry import USERS
-from elute.simulation.world import World, pages, streams
+from elute.simulation.world import World, draw_pages, spawn_streams
 
 
 def ranking(queries=4, documents=12, seed=0):
@@ -46,7 +46,7 @@ def world(policy, user, width=10, contexts=0, **more):
 
 
 def simulate(made, sessions, seed, path, part=1000):
-    log.write(path, made, pages(made, sessions, streams(seed), part), sessions)
+    log.write(path, made, draw_pages(made, sessions, spawn_streams(seed), part), sessions)
     return pq.read_table(path)
 
 
@@ -99,13 +99,13 @@ def test_clicks_do_not_follow_the_ranking_noise():
     nor about the query."""
     data = ranking(queries=3, documents=10)
     made = World(data, Uniform(), PositionBased(np.full(10, 0.5)), np.full(data.n_documents, 0.6))
-    (made_pages,) = pages(made, 100_000, streams(11), 100_000)
+    (made_pages,) = draw_pages(made, 100_000, spawn_streams(11), 100_000)
     rows, clicks = made_pages.rankings.rows % 10, made_pages.clicks
     for place in range(10):
         correlation = np.corrcoef(rows[:, place], clicks[:, place])[0, 1]
         assert abs(correlation) < 4 / np.sqrt(100_000)
     assert abs(np.corrcoef(made_pages.query, clicks.sum(axis=1))[0, 1]) < 4 / np.sqrt(100_000)
-    other = next(pages(made, 100_000, streams(12), 100_000))
+    other = next(draw_pages(made, 100_000, spawn_streams(12), 100_000))
     assert abs(np.corrcoef(clicks.ravel(), other.clicks.ravel())[0, 1]) < 4 / np.sqrt(1_000_000)
 
 
@@ -137,7 +137,7 @@ def letor(tmp_path):
     return tmp_path / "train.txt"
 
 
-def test_a_swap_plan_shown_mends_the_log(letor, tmp_path):
+def test_a_swap_plan_shown_repairs_the_log(letor, tmp_path):
     """A fixed ranking shows every document at one place: eight components. The swaps join them."""
     fixed = ("simulate", "--data", letor, "--policy", "weak", "--policy-setting", "share=1", "--sessions", "4000")
     out = tmp_path / "log.parquet"
@@ -146,12 +146,12 @@ def test_a_swap_plan_shown_mends_the_log(letor, tmp_path):
     assert found["components"] == 8
     plan = tmp_path / "plan.json"
     assert call_elute("repair", out, "--method", "swap", "--out", plan).code == 0
-    mended = tmp_path / "mended.parquet"
-    assert call_elute(*fixed, "--swap", plan, "--out", mended).code == 0
-    after = call_elute("check", mended, "--json").json
+    repaired = tmp_path / "repaired.parquet"
+    assert call_elute(*fixed, "--swap", plan, "--out", repaired).code == 0
+    after = call_elute("check", repaired, "--json").json
     assert after["recoverable"]
     planned = json.loads(plan.read_text())["swaps"]
-    rows = pq.read_table(mended).to_pylist()
+    rows = pq.read_table(repaired).to_pylist()
     for swap in planned:
         hits = [row for row in rows if {k: row[k] for k in ("query_id", "doc_id")} == swap["item"]]
         assert sum(row["position"] == swap["to"]["position"] for row in hits) >= swap["impressions_needed"]
@@ -161,7 +161,7 @@ def test_a_swap_plan_shown_mends_the_log(letor, tmp_path):
     ("options", "message"),
     [
         (("--user-setting", "gamma=1"), "the user 'pbm' has no setting 'gamma'; it takes: propensities, eta"),
-        (("--policy", "scores"), "scores are given if, and only if, the policy is 'scores'"),
+        (("--policy", "scores"), "the policy 'scores' needs --scores, and no other policy takes them"),
         (("--top-grade", "1"), "grades lie outside 0 to 1"),
         (("--width", "20", "--user", "pbm"), None),
         (("--data", "nowhere.txt"), "nowhere.txt"),
@@ -182,7 +182,7 @@ def test_a_session_count_of_0_is_wrong_usage(letor, tmp_path):
     done = call_elute("simulate", "--data", letor, "--sessions", "0", "--out", tmp_path / "log.parquet")
     assert done.code == 2
     with pytest.raises(EluteError, match="0 sessions make no log"):
-        next(pages(world(Uniform(), PositionBased()), 0, streams(0)))
+        next(draw_pages(world(Uniform(), PositionBased()), 0, spawn_streams(0)))
 
 
 def test_a_malformed_line_is_named(tmp_path):

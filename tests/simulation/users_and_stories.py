@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 from elute.simulation.users import (
     Carousel,
-    Cascade,
+    CascadeUser,
     ContextualPositionBased,
     DependentClick,
     DynamicBayesian,
@@ -52,7 +52,7 @@ CASES = {
         ContextualPositionBased(VECTORS, WEIGHTS, O),
         lambda p: plain.contextual(p.relevance, p.context, VECTORS, WEIGHTS, O),
     ),
-    "cascade": (Cascade(), lambda p: plain.cascade(p.relevance)),
+    "cascade": (CascadeUser(), lambda p: plain.cascade(p.relevance)),
     "dcm": (DependentClick(LAMBDA), lambda p: plain.dependent_click(p.relevance, LAMBDA)),
     "dcm-flat": (DependentClick(0.3), lambda p: plain.dependent_click(p.relevance, [0.3] * RANKS)),
     "ubm": (UserBrowsing(TABLE), lambda p: plain.browsing(p.relevance, TABLE)),
@@ -64,7 +64,7 @@ CASES = {
 }
 
 
-def shown_of(pages: list[Page], width: int, filler: float = np.nan) -> Shown:
+def shown_of(pages: list[Page], width: int, filler: float = np.nan) -> ShownPages:
     """Pages as arrays, with `filler` for padding. All pages have satisfaction, or none has."""
     relevance = np.full((len(pages), width), filler)
     context = np.full(relevance.shape, -1, np.int32)
@@ -76,7 +76,7 @@ def shown_of(pages: list[Page], width: int, filler: float = np.nan) -> Shown:
             satisfaction[i, :n] = page.satisfaction
     given = any(page.satisfaction is not None for page in pages)
     length = np.array([len(page.relevance) for page in pages], np.int64)
-    return Shown(relevance, length, satisfaction if given else None, context)
+    return ShownPages(relevance, length, satisfaction if given else None, context)
 
 
 def draw_pages(seed: int, lengths: list[int], satisfaction: bool) -> list[Page]:

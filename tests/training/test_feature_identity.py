@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from elute.io.features import Features
 from elute.log import read_log
 from elute.training import weights
-from elute.training.identity import feature_keys, feature_log
-from elute.training.pages import Pages
-from elute.training.task import Inputs, pose
+from elute.training.identity import hash_features, make_feature_log
+from elute.training.pages import TrainingPages
+from elute.training.task import Inputs, build_task
 from elute.training.weights import Weighing
 
 ROWS = st.lists(st.tuples(*[st.sampled_from([-1.5, -0.0, 0.0, 1e-30, 2.0, 3e38])] * 3), min_size=1, max_size=30)
@@ -24,7 +24,7 @@ ROWS = st.lists(st.tuples(*[st.sampled_from([-1.5, -0.0, 0.0, 1e-30, 2.0, 3e38])
 @settings(max_examples=100, deadline=None)
 @given(ROWS)
 def test_keys_are_equal_where_features_are(rows: list[tuple[float, ...]]) -> None:
-    keys = feature_keys(np.array(rows, np.float32))
+    keys = hash_features(np.array(rows, np.float32))
     for a, one in zip(keys, rows, strict=True):
         assert [a == b for b in keys] == [one == other for other in rows]
 
@@ -32,17 +32,17 @@ def test_keys_are_equal_where_features_are(rows: list[tuple[float, ...]]) -> Non
 def test_many_rows_that_differ_little_have_keys_of_their_own() -> None:
     """More than a block of them; also where the same numbers stand in another order."""
     rows = np.stack(np.meshgrid(*[np.arange(42, dtype=np.float32)] * 3), axis=-1).reshape(-1, 3)
-    assert len(np.unique(feature_keys(rows))) == len(rows) == 42**3
+    assert len(np.unique(hash_features(rows))) == len(rows) == 42**3
 
 
-def some_pages(seed: int) -> tuple[np.ndarray, Pages]:
+def some_pages(seed: int) -> tuple[np.ndarray, TrainingPages]:
     """Pages of 4 places over 30 documents, of which many have the same features."""
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 3, (30, 2)).astype(np.float32)
     documents = np.array([rng.choice(30, 4, replace=False) for _ in range(200)], np.int32)
     documents[np.arange(4) >= rng.integers(1, 5, 200)[:, None]] = -1
     clicks = ((rng.random(documents.shape) < 0.4) & (documents >= 0)).astype(np.float32)
-    return values, Pages(documents, clicks, np.where(documents >= 0, np.arange(4), 0).astype(np.int32), None)
+    return values, TrainingPages(documents, clicks, np.where(documents >= 0, np.arange(4), 0).astype(np.int32), None)
 
 
 def test_cells_are_those_that_dictionaries_count() -> None:
@@ -54,7 +54,7 @@ def test_cells_are_those_that_dictionaries_count() -> None:
                 cell = (tuple(values[document]), place + 1)
                 shown[cell] += 1
                 clicked[cell] += int(click)
-    with feature_log(values, pages, pa.table({"position": [1, 2, 3, 4]})) as log:
+    with make_feature_log(values, pages, pa.table({"position": [1, 2, 3, 4]})) as log:
         counts = log.counts()
         assert counts.n_items == len({item for item, _ in shown})
         place = counts.factors["position"].to_numpy()[counts.factor]
@@ -62,7 +62,9 @@ def test_cells_are_those_that_dictionaries_count() -> None:
     assert found == Counter((place, n, clicked[item, place]) for (item, place), n in shown.items())
 
 
-def fitted(pages: Pages, values: np.ndarray, apart: bool, items: str | None = None, text: bool = False) -> Weighing:
+def fitted(
+    pages: TrainingPages, values: np.ndarray, apart: bool, items: str | None = None, text: bool = False
+) -> Weighing:
     """What `elute` weighs by. `apart`: a document has another id at every place. Positions are 9 to 12."""
     page, place = np.nonzero(pages.documents >= 0)
     document = pages.documents[page, place]
@@ -74,7 +76,7 @@ def fitted(pages: Pages, values: np.ndarray, apart: bool, items: str | None = No
     key = pa.table({"query_id": np.zeros(len(every), int), "doc_id": every})
     features = Features(key, ("a", "b"), values[every // 4 if apart else every], "features")
     with read_log(table) as log:
-        found = pose(log, table, features, Inputs("elute", items=items)).weighing  # type: ignore[arg-type]
+        found = build_task(log, features, Inputs("elute", items=items)).weighing  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -115,7 +117,7 @@ def test_documents_that_features_do_not_join_are_merged() -> None:
     page, place = np.nonzero(pages.documents >= 0)
     apart = pages.documents.copy()
     apart[page, place] = pages.documents[page, place] * 4 + place
-    with feature_log(values, pages._replace(documents=apart), pa.table({"position": [1, 2, 3, 4]})) as log:
-        found = weights.fitted(log, lambda: log)
+    with make_feature_log(values, pages._replace(documents=apart), pa.table({"position": [1, 2, 3, 4]})) as log:
+        found = weights.weigh_by_fit(log, lambda: log)
     assert "items are" not in found.note
     assert "the log is not recoverable (4 components)" in found.note

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from elute._util.storage import MEMORY, Disk
+from elute._util.storage import MEMORY, DiskStorage
 from elute.errors import EluteError
 from elute.io.features import Features
 from elute.log import read_log
-from elute.training.pages import Pages, _placed
-from elute.training.task import Inputs, pose
+from elute.training.pages import TrainingPages, _number_places
+from elute.training.task import Inputs, build_task
 
 
 def features_of(rows: list[dict[str, Any]]) -> Features:
@@ -29,9 +29,9 @@ def features_of(rows: list[dict[str, Any]]) -> Features:
     return Features(key, ("x",), np.arange(len(items), dtype=np.float32)[:, None], "features")
 
 
-def posed(table: pa.Table, features: Features, learner: str = "dla") -> Pages:
+def posed(table: pa.Table, features: Features, learner: str = "dla") -> TrainingPages:
     with read_log(table) as log:
-        return pose(log, table, features, Inputs(learner)).pages
+        return build_task(log, features, Inputs(learner)).pages
 
 
 def plain(rows: list[dict[str, Any]], features: Features) -> set[tuple[Any, ...]]:
@@ -44,7 +44,7 @@ def plain(rows: list[dict[str, Any]], features: Features) -> set[tuple[Any, ...]
     return {tuple(shown[1:] for shown in sorted(page)) for page in pages.values()}
 
 
-def as_set(pages: Pages) -> set[tuple[Any, ...]]:
+def as_set(pages: TrainingPages) -> set[tuple[Any, ...]]:
     assert pages.scores is not None
     out = set()
     for documents, clicks, scores in zip(pages.documents, pages.clicks, pages.scores, strict=True):
@@ -94,7 +94,7 @@ def test_a_csv_gives_the_same_pages_as_parquet(tmp_path: Path) -> None:
     found = []
     for name in ("log.csv", "log.parquet"):
         with read_log(tmp_path / name) as log:
-            found.append(pose(log, tmp_path / name, features, Inputs("upe")).pages)
+            found.append(build_task(log, features, Inputs("upe")).pages)
     assert as_set(found[0]) == as_set(found[1]) == plain(ROWS, features)
     assert found[0].factor.tolist() == found[1].factor.tolist() == [[0, 1], [0, 1]]
 
@@ -117,16 +117,19 @@ def test_weights_go_by_all_bias_columns() -> None:
     columns = dict(zip(("position", "device"), zip(*chances, strict=True), strict=True))
     known = pa.table({**columns, "propensity": list(chances.values())})
     with read_log(table, bias="position,device") as log:
-        task = pose(log, table, features_of(rows), Inputs("ipw", propensities=known))
+        task = build_task(log, features_of(rows), Inputs("ipw", propensities=known))
     wanted = {(1.0, 0.0), (0.0, 0.8 / 0.1)}
-    assert {tuple(np.round(row, 5).tolist()) for row in task.targets()} == wanted
+    assert {tuple(np.round(row, 5).tolist()) for row in task.compute_targets()} == wanted
 
 
 def test_pages_on_disk_are_those_in_memory(tmp_path: Path) -> None:
     table, features = pa.Table.from_pylist(ROWS[:3]), features_of(ROWS)
     with read_log(table) as log:
-        found = [pose(log, table, features, Inputs("upe"), room=room).pages for room in (MEMORY, Disk(tmp_path))]
-    for name, here, there in zip(Pages._fields, *found, strict=True):
+        found = [
+            build_task(log, features, Inputs("upe"), storage=storage).pages
+            for storage in (MEMORY, DiskStorage(tmp_path))
+        ]
+    for name, here, there in zip(TrainingPages._fields, *found, strict=True):
         assert isinstance(there, np.memmap), name
         np.testing.assert_array_equal(here, there)
     assert found[0].documents.tolist() == [[0, 1], [1, -1]] or found[0].documents.tolist() == [[1, -1], [0, 1]]
@@ -140,7 +143,7 @@ def test_places_count_on_wherever_the_rows_are_cut(lengths: list[int], data: st.
     table = pa.table({"page": page.astype(np.uint64) * 7 + 3, "position": place + 1})
     cuts = sorted(data.draw(st.sets(st.integers(0, len(page)))) | {0, len(page)})
     batches = [b for a, z in pairwise(cuts) for b in table.slice(a, z - a).to_batches()]
-    found = list(_placed(pa.RecordBatchReader.from_batches(table.schema, batches)))
+    found = list(_number_places(pa.RecordBatchReader.from_batches(table.schema, batches)))
     for number, wanted in enumerate((page, place, place + 1)):
         parts = [part[number] if number < 2 else part[2]["position"] for part in found]
         np.testing.assert_array_equal(np.concatenate(parts), wanted)
@@ -162,7 +165,7 @@ def test_a_gap_is_refused_only_where_positions_must_be_whole(at_a_time: int, mon
         ({"doc_id": "new"}, "dla", "position", r"4 of 4 impressions show documents without features .*doc_id new"),
         ({"doc_id": None, "item": 1}, "dla", "position", "has no row that names a document by query_id, doc_id"),
         ({"session_id": None}, "dla", "position", "'session_id' is null in 4 rows"),
-        ({"score": None}, "upe", "position", "'score' is no finite number in 4 rows|holds .* values"),
+        ({"score": None}, "upe", "position", "'score' is not a finite number in 4 rows|has .* values"),
         ({"device": 1}, "dla", "position,device", "propensities by position only, not by position, device"),
     ],
 )
@@ -170,4 +173,4 @@ def test_what_cannot_be_used(change: dict[str, Any], learner: str, bias: str, me
     table = pa.Table.from_pylist([row | change for row in ROWS])
     item = "item" if "item" in change else None
     with read_log(table, bias=bias, item=item) as log, pytest.raises(EluteError, match=message):
-        pose(log, table, features_of(ROWS), Inputs(learner))
+        build_task(log, features_of(ROWS), Inputs(learner))

@@ -15,15 +15,15 @@ from elute.io.sessions import read_sessions
 from elute.log import read_log
 from elute.reporting.charts import specs
 from elute.sessions.fit import fit_log
-from elute_reproduce.fit.yandex import folder_of
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.fit.yandex import find_folder
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 RATES = ("dctr", "rdctr")
 """The click rates that a model must beat."""
 
 
-class Found(NamedTuple):
+class HeldOutResult(NamedTuple):
     """Of one model: perplexity on held-out pages, given their clicks above and not; mean log-likelihood of such a
     page; and predicted over actual clicks at each rank of the pages it was fitted to."""
 
@@ -35,9 +35,9 @@ class Found(NamedTuple):
 
 def run(study: Study) -> Reproduction:
     """Fit all to the pages of `train.parquet` as `elute fit` does, judge them on those of `test.parquet`."""
-    folder = folder_of(study.data)
+    folder = find_folder(study.data)
     path = str(folder / "train.parquet")
-    found: dict[str, Found] = {}
+    found: dict[str, HeldOutResult] = {}
     again = 0.0
     with read_log(path, session="session_id") as log:
         for done, name in enumerate(MODELS):
@@ -60,7 +60,7 @@ def run(study: Study) -> Reproduction:
             "Ranks were not randomised, and one of the 20 queries has two thirds of the pages.",
         ),
         compared=[
-            Compared({"model": name, "figure": figure}, (value,))
+            ComparedValue({"model": name, "figure": figure}, (value,))
             for name, one in found.items()
             for figure, value in (("given clicks above", one.given.mean), ("alone", one.alone.mean))
             if math.isfinite(value)
@@ -81,11 +81,11 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def judge(model: ClickModel[Any], train: Sessions, test: Sessions) -> Found:
+def judge(model: ClickModel[Any], train: Sessions, test: Sessions) -> HeldOutResult:
     """On pages it has not seen, and whether its clicks add up on those it has."""
     given, alone = model.predict_conditional_clicks(test), model.predict_clicks(test)
     predicted = model.predict_clicks(train).sum(axis=0)
-    return Found(
+    return HeldOutResult(
         conditional_perplexity(np.clip(given, 0.0, 1.0), test.clicked, mask=test.mask),
         perplexity(np.clip(alone, 0.0, 1.0), test.clicked, mask=test.mask),
         float(model.log_likelihood(test).mean()),
@@ -93,11 +93,11 @@ def judge(model: ClickModel[Any], train: Sessions, test: Sessions) -> Found:
     )
 
 
-def claims(found: dict[str, Found]) -> tuple[Claim, ...]:
+def claims(found: dict[str, HeldOutResult]) -> tuple[Claim, ...]:
     given = {name: one.given.mean for name, one in found.items()}
     alone = {name: one.alone.mean for name, one in found.items()}
 
-    def listed(values: dict[str, float], *names: str) -> str:
+    def list_values(values: dict[str, float], *names: str) -> str:
         return ", ".join(f"{values[name]:.4f} ({name})" for name in names)
 
     best_rate = min(RATES, key=lambda name: given[name])
@@ -106,17 +106,17 @@ def claims(found: dict[str, Found]) -> tuple[Claim, ...]:
         Claim(
             "Given the clicks above, UBM and DBN predict better than PBM, and PBM better than click rates.",
             max(given["ubm"], given["dbn"]) < given["pbm"] < given[best_rate],
-            listed(given, "ubm", "dbn", "pbm", *RATES),
+            list_values(given, "ubm", "dbn", "pbm", *RATES),
         ),
         Claim(
             "Without them, PBM predicts better than click rates.",
             alone["pbm"] < min(alone[r] for r in RATES),
-            listed(alone, "pbm", *RATES),
+            list_values(alone, "pbm", *RATES),
         ),
         Claim(
             "Without them, UBM and DBN predict better than PBM.",
             max(alone["ubm"], alone["dbn"]) < alone["pbm"],
-            listed(alone, "ubm", "dbn", "pbm"),
+            list_values(alone, "ubm", "dbn", "pbm"),
         ),
         Claim(
             "PBM's clicks add up at every rank it was fitted to, those of UBM and DBN do not.",
@@ -126,7 +126,7 @@ def claims(found: dict[str, Found]) -> tuple[Claim, ...]:
     )
 
 
-def _figure(found: dict[str, Found]) -> Figure:
+def _figure(found: dict[str, HeldOutResult]) -> StudyFigure:
     rows = [
         {"rank": rank + 1, "model": name, "perplexity": float(value)}
         for name, one in found.items()
@@ -134,12 +134,15 @@ def _figure(found: dict[str, Found]) -> Figure:
         if math.isfinite(value)
     ]
     chart = specs.lines(rows, x="rank", y="perplexity", series="model", size=(520, 300))
-    return Figure("perplexity", "Perplexity by rank given the clicks above, on held-out pages; lower is better", chart)
+    return StudyFigure(
+        "perplexity", "Perplexity by rank given the clicks above, on held-out pages; lower is better", chart
+    )
 
 
-def _table(found: dict[str, Found]) -> str:
+def _table(found: dict[str, HeldOutResult]) -> str:
     lines = [
-        f"| {name} | {_number(one.given.mean)} | {_number(one.alone.mean)} | {_number(one.likelihood)} | "
+        f"| {name} | {_format_number(one.given.mean)} | {_format_number(one.alone.mean)} | "
+        f"{_format_number(one.likelihood)} | "
         f"{'gradients' if name in BY_GRADIENTS else 'exact'} | "
         f"{one.balance.min():.2f} to {one.balance.max():.2f} |"
         for name, one in sorted(found.items(), key=lambda entry: entry[1].given.mean)
@@ -157,5 +160,5 @@ def _table(found: dict[str, Found]) -> str:
     )
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:.4f}" if math.isfinite(value) else ("∞" if value > 0 else "-∞")

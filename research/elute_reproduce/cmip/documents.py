@@ -13,7 +13,7 @@ import numpy as np
 from elute.errors import EluteError
 from elute.io.letor import read
 from elute.ranking.data import RankingData
-from elute.ranking.truncate import stratified
+from elute.ranking.truncate import keep_stratified
 from elute.simulation.policies.lambdamart import LambdaMART
 from elute_reproduce.cmip.world import LONG, SHORT, Documents, Floats
 
@@ -31,7 +31,7 @@ class GradedSet:
     few: bool
 
     @property
-    def papers(self) -> bool:
+    def is_papers(self) -> bool:
         """Whether this is MSLR-WEB10K, or could be: then published values are what to expect."""
         return not self.few and self.top == 4 and bool(re.search("mslr|web10k", self.name, re.IGNORECASE))
 
@@ -52,7 +52,7 @@ class GradedSet:
     def lists(self) -> dict[int, RankingData]:
         """The queries' documents cut to 10 and to 25; the only feature is the document's row in `data`."""
         rows = self.data.with_features(np.arange(self.data.n_documents, dtype=np.float32)[:, None])
-        cut = {k: stratified(rows, k, seed=0) for k in (SHORT, LONG)}
+        cut = {k: keep_stratified(rows, k, seed=0) for k in (SHORT, LONG)}
         for k, kept in cut.items():
             if kept.n_queries < 2:
                 raise EluteError(f"{self.name}: fewer than two queries have {k} documents; the experiment needs more")
@@ -61,7 +61,7 @@ class GradedSet:
     @cached_property
     def documents(self) -> dict[int, Documents]:
         """The same with LambdaMART's scores."""
-        scores = lambdamart(self.data, FOLDS if self.few else 1)
+        scores = score_by_lambdamart(self.data, FOLDS if self.few else 1)
         return {
             k: Documents(kept, scores[kept.features[:, 0].astype(np.int64)], self.top) for k, kept in self.lists.items()
         }
@@ -70,23 +70,25 @@ class GradedSet:
 def load(place: Path | None) -> GradedSet:
     """The LETOR set in a folder; of several in folders below it the one named MSLR, else the first."""
     if place is None:
-        raise EluteError("a graded set is needed: --data FOLDER (or ELUTE_DATA) with train.txt of LETOR, .gz too")
+        raise EluteError(
+            "a graded set is needed: pass `data=`, a folder with LETOR's train.txt, .gz too (or set ELUTE_DATA)"
+        )
     inside = sorted(folder for folder in place.iterdir() if folder.is_dir()) if place.is_dir() else []
-    found = [folder for folder in (place, *inside) if _files(folder, "train")]
+    found = [folder for folder in (place, *inside) if _find_files(folder, "train")]
     if not found:
         raise EluteError(f"no LETOR set in or below {place}; expected train.txt there (.gz too)")
     named = [folder for folder in found if re.search("mslr", folder.name, re.IGNORECASE)]
     folder = found[0] if found[0] == place else (named or found)[0]
-    data = read(_files(folder, "train"))
+    data = read(_find_files(folder, "train"))
     few = data.n_queries < FEW
     if few:
-        data = read([file for part in ("train", "vali", "test") for file in _files(folder, part)])
+        data = read([file for part in ("train", "vali", "test") for file in _find_files(folder, part)])
     if data.grades.max() < 1:
         raise EluteError(f"{folder}: no document has a grade above 0; nothing to rank")
     return GradedSet(folder.resolve().name, data, few)
 
 
-def lambdamart(graded: RankingData, folds: int) -> Floats:
+def score_by_lambdamart(graded: RankingData, folds: int) -> Floats:
     """Scores of every document. On a small set trees know their training queries by heart; so with `folds` above 1
     a query's scores come from trees that learnt from the other folds' queries."""
     if folds == 1:
@@ -98,5 +100,5 @@ def lambdamart(graded: RankingData, folds: int) -> Floats:
     return scores
 
 
-def _files(folder: Path, split: str) -> list[Path]:
+def _find_files(folder: Path, split: str) -> list[Path]:
     return sorted(file for end in (".txt", ".txt.gz") for file in folder.glob(f"*{split}*{end}"))

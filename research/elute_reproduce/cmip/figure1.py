@@ -11,11 +11,11 @@ from elute.auditing.cmip import cmip
 from elute.auditing.ranking_metrics import ndcg
 from elute.reporting.charts import specs
 from elute_reproduce.cmip.documents import load
-from elute_reproduce.cmip.fits import Job, Sizes, fit_counted, simulate
+from elute_reproduce.cmip.fits import LogKey, Sizes, fit_counted, simulate
 from elute_reproduce.cmip.grid import PAPER, SMALL
 from elute_reproduce.cmip.page import SOURCE
 from elute_reproduce.cmip.world import SHORT, Documents, Floats
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _MODELS = ("DCTR", "PBM")
@@ -24,7 +24,7 @@ _SHOWN = 1_500
 _NDCG, _CMIP, _SLOPE, _P = "nDCG", "CMIP", "correlation within a grade", "judged not debiased"
 
 
-class _Run(NamedTuple):
+class _FittedLog(NamedTuple):
     """One log: the policy's expected ranks, and by model relevance and figures."""
 
     ranks: Floats
@@ -36,13 +36,15 @@ def run(study: Study) -> Reproduction:
     """Both models on logs of one kind, a run for each seed; the picture is the first run's."""
     graded = load(study.data)
     documents = graded.documents[SHORT]
-    sizes = PAPER if graded.papers else SMALL
+    sizes = PAPER if graded.is_papers else SMALL
     runs = []
     for seed in range(study.seeds):
         study.progress("fitting", seed, study.seeds)
-        runs.append(_one(documents, seed, sizes))
+        runs.append(_fit_one(documents, seed, sizes))
     compared = {
-        (name, metric): Compared({"model": name, "metric": metric}, tuple(one.figures[name][metric] for one in runs))
+        (name, metric): ComparedValue(
+            {"model": name, "metric": metric}, tuple(one.figures[name][metric] for one in runs)
+        )
         for name in _MODELS
         for metric in (_NDCG, _CMIP, _SLOPE, _P)
     }
@@ -73,25 +75,25 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _one(documents: Documents, seed: int, sizes: Sizes) -> _Run:
-    job = Job("text", "PBM", "NoisyOracle", seed)
+def _fit_one(documents: Documents, seed: int, sizes: Sizes) -> _FittedLog:
+    job = LogKey("text", "PBM", "NoisyOracle", seed)
     logs = simulate(documents, job, sizes)
     data = documents.data
     ranks = logs.world.policy(job.logging).expected_ranks(data)
-    relevance = {name: fit_counted(name, logs).relevance() for name in _MODELS}
+    relevance = {name: fit_counted(name, logs).relevance_values_ for name in _MODELS}
     figures = {}
     for name, values in relevance.items():
         shared = cmip(values, ranks, data.grades)
         figures[name] = {
             _NDCG: ndcg(data.grades, values, data.offsets).mean,
             _CMIP: shared.estimate,
-            _SLOPE: _within(values, ranks, data.grades),
+            _SLOPE: _correlate_within(values, ranks, data.grades),
             _P: float(shared.p_value <= 0.05),
         }
-    return _Run(ranks, relevance, figures)
+    return _FittedLog(ranks, relevance, figures)
 
 
-def _within(relevance: Floats, ranks: Floats, grades: np.ndarray[tuple[int], np.dtype[np.int32]]) -> float:
+def _correlate_within(relevance: Floats, ranks: Floats, grades: np.ndarray[tuple[int], np.dtype[np.int32]]) -> float:
     """Spearman's correlation within grades of at least three documents, weighted by their number."""
     members = [rows for g in np.unique(grades) if len(rows := np.flatnonzero(grades == g)) >= 3]
     each = [float(spearmanr(relevance[rows], ranks[rows]).statistic) for rows in members]
@@ -125,7 +127,7 @@ def _claims(mean: dict[tuple[str, str], float]) -> list[Claim]:
     ]
 
 
-def _picture(documents: Documents, first: _Run) -> Figure:
+def _picture(documents: Documents, first: _FittedLog) -> StudyFigure:
     grades = documents.data.grades
     shown = np.random.default_rng(0).permutation(len(grades))[:_SHOWN]
     panels = []
@@ -140,10 +142,10 @@ def _picture(documents: Documents, first: _Run) -> Figure:
         ]
         figures = first.figures[name]
         heading = f"{name}: nDCG {figures[_NDCG]:.3f}, CMIP {figures[_CMIP]:.3f}"
-        panels.append(specs.titled(specs.cloud(points, x="expected rank", y="relevance", series="grade"), heading))
-    return Figure(
+        panels.append(specs.add_title(specs.cloud(points, x="expected rank", y="relevance", series="grade"), heading))
+    return StudyFigure(
         "relevance",
         "Relevance that two models learnt from the same clicks, against the rank at which the logging policy showed "
         "each document. Within a grade (one colour) a debiased model has no slope; the DCTR model's falls with rank.",
-        specs.beside(*panels),
+        specs.place_side_by_side(*panels),
     )

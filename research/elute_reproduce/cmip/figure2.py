@@ -8,9 +8,9 @@ from scipy import stats
 from elute.reporting.charts import specs
 from elute_reproduce.cmip import grid as cmip_grid
 from elute_reproduce.cmip.fits import MODELS
-from elute_reproduce.cmip.grid import CODE, TEXT, Cell, Floats, Grid
-from elute_reproduce.cmip.page import SOURCE, settings, table
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.cmip.grid import CODE, TEXT, Cell, FitGrid, Floats
+from elute_reproduce.cmip.page import SOURCE, describe_settings, format_table
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _METRICS = {"ind PPL": "inside", "nDCG": "ndcg", "CMIP": "cmip", "ood PPL": "outside"}
@@ -18,10 +18,10 @@ _METRICS = {"ind PPL": "inside", "nDCG": "ndcg", "CMIP": "cmip", "ood PPL": "out
 
 def run(study: Study) -> Reproduction:
     """The configuration of the figure: PBM users, the NoisyOracle's log, tested under uniform rankings."""
-    grid = cmip_grid.grid(study)
-    cell, code = _cell(grid, TEXT), _cell(grid, CODE)
+    grid = cmip_grid.load_grid(study)
+    cell, code = _find_cell(grid, TEXT), _find_cell(grid, CODE)
     compared = [
-        Compared({"model": model, "metric": metric}, tuple(map(float, getattr(cell, field)[i])))
+        ComparedValue({"model": model, "metric": metric}, tuple(map(float, getattr(cell, field)[i])))
         for i, model in enumerate(MODELS)
         for metric, field in _METRICS.items()
     ]
@@ -29,14 +29,14 @@ def run(study: Study) -> Reproduction:
         name="cmip-figure2",
         title="Figure 2: seven click models, before and after the policy is changed",
         source=SOURCE,
-        settings=(*settings(grid), "Users: PBM. Logging policy: NoisyOracle. Test policy: uniform."),
+        settings=(*describe_settings(grid), "Users: PBM. Logging policy: NoisyOracle. Test policy: uniform."),
         compared=compared,
         claims=_claims(cell),
         figures=[_picture(cell)],
         reading=(
             "The same after the paper's public code (oracle noise of standard deviation 0.5, one page a query in the "
             "test, perplexity given the clicks above, CMIP against raw scores), means over runs:",
-            table(
+            format_table(
                 ("model", *_METRICS),
                 [
                     (model, *(f"{getattr(code, field)[i].mean():.3f}" for field in _METRICS.values()))
@@ -50,7 +50,7 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _cell(grid: Grid, choice: cmip_grid.Choice) -> Cell:
+def _find_cell(grid: FitGrid, choice: cmip_grid.Choice) -> Cell:
     wanted = ("PBM", "NoisyOracle", "Uniform")
     return next(c for c in grid.cells(choice) if (c.user, c.logging, c.test) == wanted)
 
@@ -88,23 +88,25 @@ def _claims(cell: Cell) -> list[Claim]:
     ]
 
 
-def _correlations(grid: Grid) -> str:
+def _correlations(grid: FitGrid) -> str:
     rows = []
     for name, field in list(_METRICS.items())[:3]:
         sign = -1.0 if field == "ndcg" else 1.0
-        values = [_ranked(sign * getattr(c, field).mean(axis=1), c.outside.mean(axis=1)) for c in grid.cells()]
-        cell = _cell(grid, TEXT)
-        here = _ranked(sign * getattr(cell, field).mean(axis=1), cell.outside.mean(axis=1))
+        values = [
+            _rank_correlation(sign * getattr(c, field).mean(axis=1), c.outside.mean(axis=1)) for c in grid.cells()
+        ]
+        cell = _find_cell(grid, TEXT)
+        here = _rank_correlation(sign * getattr(cell, field).mean(axis=1), cell.outside.mean(axis=1))
         label = "less nDCG" if field == "ndcg" else name
         rows.append((label, f"{here:.2f}", f"{np.median(values):.2f} ({sum(v > 0 for v in values)} of {len(values)})"))
-    return table(("metric", "this figure", "all configurations"), rows)
+    return format_table(("metric", "this figure", "all configurations"), rows)
 
 
-def _ranked(a: Floats, b: Floats) -> float:
+def _rank_correlation(a: Floats, b: Floats) -> float:
     return float(stats.spearmanr(a, b).statistic)
 
 
-def _picture(cell: Cell) -> Figure:
+def _picture(cell: Cell) -> StudyFigure:
     panels = []
     for metric, field in _METRICS.items():
         values = getattr(cell, field)
@@ -117,10 +119,10 @@ def _picture(cell: Cell) -> Figure:
             {"model": model, metric: float(values[i].mean()), "error": float(error[i])}
             for i, model in enumerate(MODELS)
         ]
-        panels.append(specs.titled(specs.dots(rows, x=metric, y="model", spread="error", size=(150, 180)), metric))
-    return Figure(
+        panels.append(specs.add_title(specs.dots(rows, x=metric, y="model", spread="error", size=(150, 180)), metric))
+    return StudyFigure(
         "models",
         "Seven click models by metrics known in advance (in-distribution perplexity, nDCG, CMIP) and by perplexity "
         "under uniform rankings. Mean and 95% interval over runs. Lower is better but for nDCG.",
-        specs.beside(*panels),
+        specs.place_side_by_side(*panels),
     )

@@ -17,8 +17,8 @@ from elute.clicks import CACM, NCM, Sessions, Training, model_of
 from elute.clicks.base.model import ClickModel
 from elute.progress import Progress, silent
 from elute_reproduce.cmip import world as worlds
-from elute_reproduce.cmip.together import fit_together, predicted_together
-from elute_reproduce.cmip.world import Documents, Floats, Log, PolicyName, Reading, UserName, World
+from elute_reproduce.cmip.together import fit_together, predict_together
+from elute_reproduce.cmip.world import CmipWorld, Documents, Floats, PolicyName, Reading, SessionLog, UserName
 
 COUNTED = ("DCTR", "RDCTR", "PBM", "UBM", "DBN")
 """Fitted on counts or by EM, at their maximum; the paper takes the same steps of Adam for all."""
@@ -51,7 +51,7 @@ class Sizes:
     patience: int = 1
 
 
-class Job(NamedTuple):
+class LogKey(NamedTuple):
     """Which log."""
 
     reading: Reading
@@ -63,13 +63,13 @@ class Job(NamedTuple):
 class Logs(NamedTuple):
     """What one job draws; tests by policy and temperature."""
 
-    world: World
-    train: Log
-    validation: Log
-    tests: dict[tuple[PolicyName, float], Log]
+    world: CmipWorld
+    train: SessionLog
+    validation: SessionLog
+    tests: dict[tuple[PolicyName, float], SessionLog]
 
 
-def simulate(documents: Documents, job: Job, sizes: Sizes) -> Logs:
+def simulate(documents: Documents, job: LogKey, sizes: Sizes) -> Logs:
     """All sessions of a job."""
     world = worlds.build(documents, job.reading, job.user, job.seed)
     names = (worlds.READINGS.index(job.reading), worlds.USERS.index(job.user), worlds.LOGGING.index(job.logging))
@@ -86,31 +86,33 @@ def simulate(documents: Documents, job: Job, sizes: Sizes) -> Logs:
     return Logs(world, train, worlds.draw(world, logged, sizes.validation * queries, (*stream, 1)), tests)
 
 
-def counted(job: Job, logs: Logs, sizes: Sizes, models: Sequence[str] = COUNTED) -> Iterator[Row]:
+def measure_counted_models(job: LogKey, logs: Logs, sizes: Sizes, models: Sequence[str] = COUNTED) -> Iterator[Row]:
     """Fit to one log the models that counts suffice for, and measure each."""
     documents = logs.world.documents
     for name in models:
         model = fit_counted(name, logs)
-        figures = scored(model.relevance(), logs.world, job)
+        figures = score_relevance(model.relevance_values_, logs.world, job)
         for test, log in logs.tests.items():
-            shown, back = _alike(log, sizes.pages * documents.data.n_queries)
+            shown, back = _find_distinct_pages(log, sizes.pages * documents.data.n_queries)
             marginal = model.predict_clicks(shown)[back]
-            yield _row(job, name, figures, test, log, marginal, model.predict_conditional_clicks(sessions(log)))
+            yield _make_row(job, name, figures, test, log, marginal, model.predict_conditional_clicks(to_sessions(log)))
 
 
 def fit_counted(name: str, logs: Logs) -> ClickModel[Any]:
     """A model of `COUNTED`, fitted to the training log."""
     documents = logs.world.documents
     build: Callable[[int, int], ClickModel[Any]] = model_of(name.lower())
-    return build(documents.data.n_documents, documents.width).fit(sessions(logs.train))
+    return build(documents.data.n_documents, documents.width).fit(to_sessions(logs.train))
 
 
-def recurrent(jobs: Sequence[Job], logs: Sequence[Logs], sizes: Sizes, progress: Progress = silent) -> Iterator[Row]:
+def measure_recurrent_models(
+    jobs: Sequence[LogKey], logs: Sequence[Logs], sizes: Sizes, progress: Progress = silent
+) -> Iterator[Row]:
     """Fit the recurrent models to several logs of one kind at once, and measure each."""
     documents = logs[0].world.documents
     n, width, queries = documents.data.n_documents, documents.width, documents.data.n_queries
-    training = Training(sizes.epochs, sizes.batch, sizes.rate, sizes.patience)
-    train, validation = ([sessions(getattr(own, part)) for own in logs] for part in ("train", "validation"))
+    training = Training(epochs=sizes.epochs, batch=sizes.batch, learning_rate=sizes.rate, patience=sizes.patience)
+    train, validation = ([to_sessions(getattr(own, part)) for own in logs] for part in ("train", "validation"))
     for name in RECURRENT:
         model = NCM(n, width, queries=queries) if name == "NCM" else CACM(n, width)
         seeds = [job.seed for job in jobs]
@@ -118,26 +120,28 @@ def recurrent(jobs: Sequence[Job], logs: Sequence[Logs], sizes: Sizes, progress:
         figures = []
         for i, (job, own) in enumerate(zip(jobs, logs, strict=True)):
             model.params_ = jax.tree.map(lambda values, i=i: values[i], fits.params)
-            relevance = model.relevance(documents.data.query_of) if isinstance(model, NCM) else model.relevance()
-            figures.append(scored(relevance, own.world, job))
+            relevance = (
+                model.estimate_relevance(documents.data.query_of) if isinstance(model, NCM) else model.relevance_values_
+            )
+            figures.append(score_relevance(relevance, own.world, job))
         for test in logs[0].tests:
             tests = [own.tests[test] for own in logs]
-            alike = [_alike(log, sizes.pages * queries) for log in tests]
+            alike = [_find_distinct_pages(log, sizes.pages * queries) for log in tests]
             # Filled up by repetition to one shape for all: at temperature 0, where a query has one page, a small one.
             room = np.arange(queries * (1 if test[1] == 0 else sizes.pages))
             filled = [shown.take(room % len(shown)) for shown, _ in alike]
-            marginal = predicted_together(model.structure, fits.params, filled, marginal=True)
-            given = predicted_together(model.structure, fits.params, [sessions(log) for log in tests], marginal=False)
+            marginal = predict_together(model.structure, fits.params, filled, marginal=True)
+            given = predict_together(model.structure, fits.params, [to_sessions(log) for log in tests], marginal=False)
             for i, job in enumerate(jobs):
-                yield _row(job, name, figures[i], test, tests[i], marginal[i][alike[i][1]], given[i])
+                yield _make_row(job, name, figures[i], test, tests[i], marginal[i][alike[i][1]], given[i])
 
 
-def sessions(log: Log, chosen: NDArray[np.intp] | slice = slice(None)) -> Sessions:
+def to_sessions(log: SessionLog, chosen: NDArray[np.intp] | slice = slice(None)) -> Sessions:
     """As the click models take them."""
-    return Sessions.of(log.rows[chosen], log.click[chosen], query=log.query[chosen])
+    return Sessions.from_arrays(log.rows[chosen], log.click[chosen], query=log.query[chosen])
 
 
-def scored(relevance: Floats, world: World, job: Job) -> Row:
+def score_relevance(relevance: Floats, world: CmipWorld, job: LogKey) -> Row:
     """nDCG, and CMIP against the policy's expected rank (the text) and against its raw score (the code)."""
     data = world.documents.data
     against = {"cmip": world.policy(job.logging).expected_ranks(data), "cmip_score": world.scores[job.logging]}
@@ -145,14 +149,20 @@ def scored(relevance: Floats, world: World, job: Job) -> Row:
     return {"ndcg": ndcg(data.grades, relevance, data.offsets).mean, **found}
 
 
-def _alike(log: Log, pages: int) -> tuple[Sessions, NDArray[np.intp]]:
+def _find_distinct_pages(log: SessionLog, pages: int) -> tuple[Sessions, NDArray[np.intp]]:
     """The different pages among the first ones of a log, and which of them each is."""
     first, back = np.unique(log.rows[:pages], axis=0, return_index=True, return_inverse=True)[1:]
-    return sessions(log, first), back.ravel()
+    return to_sessions(log, first), back.ravel()
 
 
-def _row(
-    job: Job, model: str, figures: Row, test: tuple[PolicyName, float], log: Log, marginal: Floats, given: Floats
+def _make_row(
+    job: LogKey,
+    model: str,
+    figures: Row,
+    test: tuple[PolicyName, float],
+    log: SessionLog,
+    marginal: Floats,
+    given: Floats,
 ) -> Row:
     """Perplexity as Eq. 2 and 3 have it, and conditional on the clicks above, as the public code does for most."""
     return {

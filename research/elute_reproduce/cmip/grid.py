@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from elute._util.files import write_parquet
 from elute_reproduce.cmip import world as worlds
 from elute_reproduce.cmip.documents import GradedSet, load
-from elute_reproduce.cmip.fits import MODELS, Job, Logs, Row, Sizes, counted, recurrent, simulate
+from elute_reproduce.cmip.fits import (
+    MODELS,
+    LogKey,
+    Logs,
+    Row,
+    Sizes,
+    measure_counted_models,
+    measure_recurrent_models,
+    simulate,
+)
 from elute_reproduce.cmip.world import LOGGING, READINGS, USERS, PolicyName, Reading, UserName
 from elute_reproduce.study import Study
 
@@ -79,7 +88,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class FitGrid:
     """All rows, and what they were made of."""
 
     graded: GradedSet
@@ -121,21 +130,21 @@ class Grid:
         return out
 
 
-def grid(study: Study) -> Grid:
+def load_grid(study: Study) -> FitGrid:
     """Read the grid where it was kept, if it is of the same data and settings; else make it, and keep it."""
     graded = load(study.data)
-    sizes = PAPER if graded.papers else SMALL
+    sizes = PAPER if graded.is_papers else SMALL
     made_of: dict[str, object] = {"data": graded.digest, "sizes": asdict(sizes)}
     kept = None if study.out is None else study.out / FILE
-    table = None if kept is None else _kept(kept, made_of, study.seeds)
+    table = None if kept is None else _read_kept(kept, made_of, study.seeds)
     if table is None:
         table = pa.Table.from_pylist(make(graded, sizes, study))
         if kept is not None:
             write_parquet(kept, table.replace_schema_metadata({_KEY: json.dumps(made_of | {"seeds": study.seeds})}))
-    return Grid(graded, sizes, study.seeds, table)
+    return FitGrid(graded, sizes, study.seeds, table)
 
 
-def _kept(path: Path, made_of: dict[str, object], seeds: int) -> pa.Table | None:
+def _read_kept(path: Path, made_of: dict[str, object], seeds: int) -> pa.Table | None:
     """The rows of the seeds asked for; None where the file is not there or not of this data and these settings."""
     if not path.exists():
         return None
@@ -152,13 +161,13 @@ def make(graded: GradedSet, sizes: Sizes, study: Study) -> list[Row]:
     rows: list[Row] = []
     for done, (reading, user, logging) in enumerate(kinds):
         study.progress(f"{user} users, {logging} logging ({reading})", done, len(kinds))
-        jobs = [Job(reading, user, logging, seed) for seed in range(study.seeds)]
-        logs = [simulate(graded.documents[worlds.length(reading, user)], job, sizes) for job in jobs]
-        rows += fitted(jobs, logs, sizes)
+        jobs = [LogKey(reading, user, logging, seed) for seed in range(study.seeds)]
+        logs = [simulate(graded.documents[worlds.list_length(reading, user)], job, sizes) for job in jobs]
+        rows += fit_logs(jobs, logs, sizes)
     return rows
 
 
-def fitted(jobs: list[Job], logs: list[Logs], sizes: Sizes) -> list[Row]:
+def fit_logs(jobs: list[LogKey], logs: list[Logs], sizes: Sizes) -> list[Row]:
     """The rows of several logs of one kind."""
-    out = [row for job, own in zip(jobs, logs, strict=True) for row in counted(job, own, sizes)]
-    return out + list(recurrent(jobs, logs, sizes))
+    out = [row for job, own in zip(jobs, logs, strict=True) for row in measure_counted_models(job, own, sizes)]
+    return out + list(measure_recurrent_models(jobs, logs, sizes))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elute_reproduce.cmip.grid import FILE, Grid
+from elute_reproduce.cmip.grid import FILE, FitGrid
 from elute_reproduce.cmip.world import LONG, SHORT
 
 SOURCE = "Deffayet, Hager, Renders, de Rijke: An Offline Metric for the Debiasedness of Click Models (SIGIR 2023)"
 
 
-def settings(grid: Grid) -> list[str]:
+def describe_settings(grid: FitGrid) -> list[str]:
     """How the grid was made, a sentence each."""
     short, long = (grid.graded.lists[k] for k in (SHORT, LONG))
     sizes = grid.sizes
@@ -28,7 +28,7 @@ def settings(grid: Grid) -> list[str]:
         f"The fits are kept in `{FILE.name}` beside the pages and shared by the four; they are made anew when data or "
         "settings change.",
     ]
-    if not grid.graded.papers:
+    if not grid.graded.is_papers:
         lines.insert(
             1,
             "This is not the paper's set, so published values are quoted, not tested. With few queries LambdaMART is "
@@ -37,7 +37,7 @@ def settings(grid: Grid) -> list[str]:
     return lines
 
 
-def choices_named() -> str:
+def describe_choices() -> str:
     """Where text and code part."""
     return (
         "Where the paper's public code differs from its text: the users (DBN attraction max(y/4, .1) and satisfaction "
@@ -48,7 +48,7 @@ def choices_named() -> str:
     )
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

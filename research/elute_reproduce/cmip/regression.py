@@ -17,13 +17,13 @@ Ints = NDArray[np.int64]
 REPETITIONS = 1_000
 
 
-def cross_validated(features: Floats, target: Floats, repetitions: int, rng: np.random.Generator) -> Floats:
+def cross_validate(features: Floats, target: Floats, repetitions: int, rng: np.random.Generator) -> Floats:
     """Adjusted R² of both folds of every repetition, on the rows that the tree has not seen."""
     orders = np.array([rng.permutation(len(target)) for _ in range(repetitions)])
-    return _folds(np.ascontiguousarray(features), target, orders, rng.integers(1 << 30, size=(repetitions, 2)))
+    return _score_folds(np.ascontiguousarray(features), target, orders, rng.integers(1 << 30, size=(repetitions, 2)))
 
 
-def left_out(features: Floats, target: Floats, group: NDArray[np.int64]) -> float:
+def leave_groups_out(features: Floats, target: Floats, group: NDArray[np.int64]) -> float:
     """R² over all rows, each predicted by a tree that has not seen any row of its group."""
     predicted = np.empty(len(target))
     for g in np.unique(group):
@@ -38,7 +38,7 @@ def r_squared(target: Floats, predicted: Floats) -> float:
 
 
 @jit
-def _folds(features: Floats, target: Floats, orders: Ints, seeds: Ints) -> Floats:
+def _score_folds(features: Floats, target: Floats, orders: Ints, seeds: Ints) -> Floats:
     """For each order of the rows, both halves in turn: 1 - (1 - R²)(n - 1)/(n - p - 1) with p metrics."""
     half = orders.shape[1] // 2
     out = np.empty(2 * orders.shape[0])

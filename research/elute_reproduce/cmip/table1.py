@@ -10,11 +10,11 @@ import numpy as np
 from elute.auditing.significance import welch
 from elute_reproduce.cmip import grid as cmip_grid
 from elute_reproduce.cmip.fits import MODELS
-from elute_reproduce.cmip.grid import CHOICES, CODE, TEXT, Cell, Choice, Floats, Grid
-from elute_reproduce.cmip.page import SOURCE, choices_named, settings, table
-from elute_reproduce.cmip.regression import REPETITIONS, cross_validated, left_out
+from elute_reproduce.cmip.grid import CHOICES, CODE, TEXT, Cell, Choice, FitGrid, Floats
+from elute_reproduce.cmip.page import SOURCE, describe_choices, describe_settings, format_table
+from elute_reproduce.cmip.regression import REPETITIONS, cross_validate, leave_groups_out
 from elute_reproduce.cmip.world import SHORT
-from elute_reproduce.result import Claim, Compared, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction
 from elute_reproduce.study import Study
 
 SETS: Mapping[str, tuple[str, ...]] = {
@@ -55,7 +55,7 @@ PUBLISHED = (
 PUBLISHED_AVERAGE = (0.683, 0.574, 0.782, 0.831, 0.939, 0.933, 0.959)
 
 
-class Found(NamedTuple):
+class PredictivePower(NamedTuple):
     """By (configuration, set of metrics)."""
 
     mean: Floats
@@ -68,7 +68,7 @@ class Found(NamedTuple):
 
 def run(study: Study) -> Reproduction:
     """The text's experiment, and every choice in which the public code differs."""
-    grid = cmip_grid.grid(study)
+    grid = cmip_grid.load_grid(study)
     found = {}
     for done, choice in enumerate(WAYS):
         study.progress(choice.name, done, len(WAYS))
@@ -80,7 +80,7 @@ def run(study: Study) -> Reproduction:
         title="Table 1: predicting perplexity under another policy",
         source=SOURCE,
         settings=(
-            *settings(grid),
+            *describe_settings(grid),
             "For each of 16 configurations a regression tree (grown until leaves are pure) predicts the out-of-"
             f"distribution perplexity of {len(MODELS)} models × {grid.seeds} runs; adjusted R² on the unseen half, "
             f"two-fold cross-validation × {REPETITIONS:,} (a tenth of that between text and code).",
@@ -88,7 +88,7 @@ def run(study: Study) -> Reproduction:
             "seven comparisons.",
         ),
         compared=[
-            Compared({"mean of 16 configurations": name, "metrics": metrics}, (float(one.mean[:, j].mean()),))
+            ComparedValue({"mean of 16 configurations": name, "metrics": metrics}, (float(one.mean[:, j].mean()),))
             for name, one in found.items()
             for j, metrics in enumerate(SETS)
         ],
@@ -96,20 +96,20 @@ def run(study: Study) -> Reproduction:
         reading=(
             "Adjusted R² by configuration after the text: measured, and in brackets published (MSLR-WEB10K, 5 million "
             "sessions).",
-            _cells(grid, text),
-            choices_named(),
-            *([] if grid.graded.papers else [_runs(grid)]),
+            _tabulate_cells(grid, text),
+            describe_choices(),
+            *([] if grid.graded.is_papers else [_describe_runs(grid)]),
             "R² counts as one what identifies a model: every model is there once a run, so a metric that merely tells "
             "the seven models apart predicts the other half. Trees asked about a model they have never seen (each "
             "model left out in turn) do this, median R² and in brackets how many of the 16 are above 0:",
-            _unseen(text),
+            _tabulate_unseen(text),
             "Folds share rows, so Welch's test takes them for more independent than they are; its marks are the "
             "paper's and say little about another draw of the experiment.",
         ),
     )
 
 
-def measure(cells: list[Cell], repetitions: int) -> Found:
+def measure(cells: list[Cell], repetitions: int) -> PredictivePower:
     """All configurations and sets of metrics."""
     mean, unseen = np.empty((len(cells), len(SETS))), np.empty((len(cells), len(SETS)))
     marks = []
@@ -120,11 +120,11 @@ def measure(cells: list[Cell], repetitions: int) -> Found:
         for j, (name, metrics) in enumerate(SETS.items()):
             features = np.column_stack([getattr(cell, metric).ravel() for metric in metrics])
             # The same halves for all sets of metrics.
-            folds[name] = cross_validated(features, target, repetitions, np.random.default_rng(i))
+            folds[name] = cross_validate(features, target, repetitions, np.random.default_rng(i))
             mean[i, j] = folds[name].mean()
-            unseen[i, j] = left_out(features, target, model)
+            unseen[i, j] = leave_groups_out(features, target, model)
         marks.append([_mark(folds[name], folds[BASE]) if name != BASE else "" for name in SETS])
-    return Found(mean, marks, unseen)
+    return PredictivePower(mean, marks, unseen)
 
 
 def _mark(scores: Floats, base: Floats) -> str:
@@ -132,7 +132,7 @@ def _mark(scores: Floats, base: Floats) -> str:
     return "" if test.p_value >= ALPHA else "▲" if test.difference > 0 else "▼"
 
 
-def claims(text: Found, centred: Found, code: Found) -> list[Claim]:
+def claims(text: PredictivePower, centred: PredictivePower, code: PredictivePower) -> list[Claim]:
     """The paper's sentences in section 6.2, after the text; the other ways as further evidence."""
     average, within, other = (
         {name: float(f.mean[:, j].mean()) for j, name in enumerate(SETS)} for f in (text, centred, code)
@@ -141,24 +141,24 @@ def claims(text: Found, centred: Found, code: Found) -> list[Claim]:
     worse = sum(marks[-1] == "▼" for marks in text.mark)
     better = sum(marks[-1] == "▲" for marks in text.mark)
 
-    def listed(names: tuple[str, ...]) -> str:
+    def list_values(names: tuple[str, ...]) -> str:
         return "; ".join(f"{n} {average[n]:.3f} (less run's mean {within[n]:.3f}, code {other[n]:.3f})" for n in names)
 
     return [
         Claim(
             "CMIP alone has a better mean predictive power than in-distribution perplexity or nDCG alone",
             average["CMIP"] > max(average["ind PPL"], average["nDCG"]),
-            listed(("CMIP", "ind PPL", "nDCG")),
+            list_values(("CMIP", "ind PPL", "nDCG")),
         ),
         Claim(
             "CMIP with either of the two others reaches a mean above 0.9, which these two together do not",
             min(average["CMIP, ind PPL"], average["CMIP, nDCG"]) > 0.9 >= average[BASE],
-            listed(("CMIP, ind PPL", "CMIP, nDCG", BASE)),
+            list_values(("CMIP, ind PPL", "CMIP, nDCG", BASE)),
         ),
         Claim(
             "All three metrics together predict best on average",
             average["Joint"] == max(average.values()),
-            listed(tuple(sorted(SETS, key=lambda n: -average[n]))[:3]),
+            list_values(tuple(sorted(SETS, key=lambda n: -average[n]))[:3]),
         ),
         Claim(
             "Combinations with CMIP are more consistent: they drop below 0.8 in fewer configurations",
@@ -173,7 +173,7 @@ def claims(text: Found, centred: Found, code: Found) -> list[Claim]:
     ]
 
 
-def _cells(grid: Grid, found: Found) -> str:
+def _tabulate_cells(grid: FitGrid, found: PredictivePower) -> str:
     heads = ("user", "logging", "test", *SETS)
     lines = [
         (cell.user, cell.logging, cell.test, *(
@@ -181,10 +181,10 @@ def _cells(grid: Grid, found: Found) -> str:
         for i, cell in enumerate(grid.cells())
     ]  # fmt: skip
     mean = [f"{found.mean[:, j].mean():.3f} ({PUBLISHED_AVERAGE[j]:.3f})" for j in range(len(SETS))]
-    return table(heads, [*lines, ("average", "", "", *mean)])
+    return format_table(heads, [*lines, ("average", "", "", *mean)])
 
 
-def _runs(grid: Grid) -> str:
+def _describe_runs(grid: FitGrid) -> str:
     """How much of in-distribution perplexity is the run's and how much the model's."""
     inside = [cell.inside for cell in grid.cells()]
     by_run, by_model = (1000 * float(np.mean([v.mean(axis=axis).std() for v in inside])) for axis in (0, 1))
@@ -197,6 +197,6 @@ def _runs(grid: Grid) -> str:
     )
 
 
-def _unseen(found: Found) -> str:
+def _tabulate_unseen(found: PredictivePower) -> str:
     figures = [f"{np.median(found.unseen[:, j]):.2f} ({int((found.unseen[:, j] > 0).sum())})" for j in range(len(SETS))]
-    return table(tuple(SETS), [tuple(figures)])
+    return format_table(tuple(SETS), [tuple(figures)])

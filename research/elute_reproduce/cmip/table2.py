@@ -10,9 +10,9 @@ from elute.auditing.selection import STRATEGIES, regret, select
 from elute_reproduce.cmip import grid as cmip_grid
 from elute_reproduce.cmip.fits import MODELS
 from elute_reproduce.cmip.grid import CHOICES, TEXT, Cell, Choice, Floats
-from elute_reproduce.cmip.page import SOURCE, choices_named, settings, table
+from elute_reproduce.cmip.page import SOURCE, describe_choices, describe_settings, format_table
 from elute_reproduce.cmip.world import TEMPERATURE
-from elute_reproduce.result import Claim, Compared, Published, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Published, Reproduction
 from elute_reproduce.study import Study
 
 CODE = Choice("code", "code", 0.0, TEMPERATURE, "conditional", "cmip_score")
@@ -44,23 +44,23 @@ _BEST = "top-4 CMIP, top-4 PPL: nDCG"
 
 def run(study: Study) -> Reproduction:
     """The nine strategies over all configurations, runs and subsets."""
-    grid = cmip_grid.grid(study)
+    grid = cmip_grid.load_grid(study)
     found = {}
     for done, choice in enumerate(WAYS):
         study.progress(choice.name, done, len(WAYS))
-        found[choice.name] = regrets(grid.cells(choice))
+        found[choice.name] = compute_regrets(grid.cells(choice))
     text = {name: values.mean(axis=0) for name, values in found[TEXT.name].items()}
     compared = [
-        Compared({"strategy": strategy, "regret × 1000": "after the text"}, tuple(map(float, values)), published)
+        ComparedValue({"strategy": strategy, "regret × 1000": "after the text"}, tuple(map(float, values)), published)
         for strategy, values in text.items()
-        for published in [_published(strategy, grid.seeds) if grid.graded.papers else None]
+        for published in [_look_up_published(strategy, grid.seeds) if grid.graded.is_papers else None]
     ]
     return Reproduction(
         name="cmip-table2",
         title="Table 2: choosing a click model before its policy is changed",
         source=SOURCE,
         settings=(
-            *settings(grid),
+            *describe_settings(grid),
             f"Regret: the chosen model's out-of-distribution perplexity less that of the best candidate, × 1000; the "
             f"mean over 16 configurations and all {len(SUBSETS)} sets of five to seven candidates, by run.",
         ),
@@ -69,26 +69,26 @@ def run(study: Study) -> Reproduction:
         reading=(
             "Mean regret × 1000 under each choice in which text and code differ, beside the published ones (after the "
             "code, on MSLR-WEB10K):",
-            table(
+            format_table(
                 ("strategy", *(choice.name for choice in WAYS), "published"),
                 [
                     (name, *(f"{found[c.name][name].mean():.2f}" for c in WAYS), f"{PUBLISHED[name][0]:.2f}")
                     for name in STRATEGIES
                 ],
             ),
-            choices_named().replace("The rows above change", "The columns change"),
+            describe_choices().replace("The rows above change", "The columns change"),
             "In-distribution perplexity is a good guide where it is measured on pages that vary as in training. On "
             "one fixed page a query (temperature 0) it no longer tells a model that has learnt pages by heart from "
             "one that has learnt relevance, and the same strategy loses many times more.",
             "With at most seven candidates two choices of four always share one, so what to do when they share none "
             "(where text and code differ too) never matters.",
             "By user, after the text:",
-            _by_user(grid.cells(), found[TEXT.name]),
+            _tabulate_by_user(grid.cells(), found[TEXT.name]),
         ),
     )
 
 
-def regrets(cells: list[Cell]) -> dict[str, Floats]:
+def compute_regrets(cells: list[Cell]) -> dict[str, Floats]:
     """Mean regret × 1000 over subsets, by strategy: an array by (configuration, run)."""
     runs = cells[0].outside.shape[1]
     total = {name: np.zeros((len(cells), runs)) for name in STRATEGIES}
@@ -129,15 +129,15 @@ def claims(text: dict[str, Floats], code: dict[str, Floats]) -> list[Claim]:
     ]
 
 
-def _published(strategy: str, runs: int) -> Published:
+def _look_up_published(strategy: str, runs: int) -> Published:
     mean, half_width = PUBLISHED[strategy]
     return Published(mean, half_width / 1.96 * runs**0.5, runs)
 
 
-def _by_user(cells: list[Cell], found: dict[str, Floats]) -> str:
+def _tabulate_by_user(cells: list[Cell], found: dict[str, Floats]) -> str:
     users = list(dict.fromkeys(cell.user for cell in cells))
     rows = [
         (name, *(f"{values[[i for i, c in enumerate(cells) if c.user == user]].mean():.2f}" for user in users))
         for name, values in found.items()
     ]
-    return table(("strategy", *users), rows)
+    return format_table(("strategy", *users), rows)

@@ -17,8 +17,8 @@ import numpy as np
 import optax
 
 from elute.clicks import Sessions, Training
-from elute.clicks.page import Pages, pages_of, pick
-from elute.clicks.structure.base import Structure, log_pages
+from elute.clicks.page import DevicePages, pick, to_device_pages
+from elute.clicks.structure.base import ClickStructure, log_pages
 from elute.clicks.structure.towers import Params
 from elute.progress import Progress
 
@@ -34,7 +34,7 @@ class Fits(NamedTuple):
 
 
 def fit_together(
-    structure: Structure,
+    structure: ClickStructure,
     train: Sequence[Sessions],
     validation: Sequence[Sessions],
     seeds: Sequence[int],
@@ -42,7 +42,7 @@ def fit_together(
     progress: Progress,
 ) -> Fits:
     """Fit one model to each log. Logs must be equally long; `training.seed` gives way to `seeds`."""
-    pages, held_out = _stacked(train), _stacked(validation)
+    pages, held_out = _stack(train), _stack(validation)
     first = [structure.init(jax.random.key(seed), 0) for seed in seeds]
     params: Params = jax.tree.map(lambda *each: jnp.stack(each), *first)
     optimiser = jax.vmap(optax.adam(training.learning_rate).init)(params)
@@ -52,28 +52,28 @@ def fit_together(
         if not learning.any():
             break
         progress("training", epoch, training.epochs)
-        order = _order(seeds, epoch, len(train[0]), training.batch)
-        params, optimiser = _epoch(structure, training.learning_rate, params, optimiser, pages, order)
-        found = np.asarray(_total(structure, params, held_out), np.float64)
+        order = _draw_order(seeds, epoch, len(train[0]), training.batch)
+        params, optimiser = _run_epoch(structure, training.learning_rate, params, optimiser, pages, order)
+        found = np.asarray(_sum_likelihood(structure, params, held_out), np.float64)
         better = learning & (found > reached)
-        kept = _chosen(jnp.asarray(better), params, kept)
+        kept = _choose(jnp.asarray(better), params, kept)
         best[better], reached[better] = epoch + 1, found[better]
     return Fits(kept, best)
 
 
-def predicted_together(structure: Structure, params: Params, sessions: Sequence[Sessions], *, marginal: bool) -> Any:
+def predict_together(structure: ClickStructure, params: Params, sessions: Sequence[Sessions], *, marginal: bool) -> Any:
     """P(click) by (fit, session, place): whatever else is clicked, or given the clicks above."""
-    pages = _stacked(sessions)
-    parts = [_predicted(structure, marginal, params, part) for part in _pieces(pages)]
+    pages = _stack(sessions)
+    parts = [_predict(structure, marginal, params, part) for part in _split_sessions(pages)]
     return np.concatenate([np.asarray(part, np.float64) for part in parts], axis=1)
 
 
-def _stacked(logs: Sequence[Sessions]) -> Pages:
-    each = [pages_of(log) for log in logs]
-    return Pages(*(jnp.stack(values) for values in zip(*each, strict=True)))
+def _stack(logs: Sequence[Sessions]) -> DevicePages:
+    each = [to_device_pages(log) for log in logs]
+    return DevicePages(*(jnp.stack(values) for values in zip(*each, strict=True)))
 
 
-def _order(seeds: Sequence[int], epoch: int, sessions: int, batch: int) -> jax.Array:
+def _draw_order(seeds: Sequence[int], epoch: int, sessions: int, batch: int) -> jax.Array:
     """Rows by (step, fit, place in the batch); the last batch is filled up with -1."""
     steps = -(-sessions // batch)
     rows = np.full((len(seeds), steps * batch), -1, np.int32)
@@ -83,27 +83,27 @@ def _order(seeds: Sequence[int], epoch: int, sessions: int, batch: int) -> jax.A
 
 
 @partial(jax.jit, static_argnums=(0, 1), donate_argnums=(3,))
-def _epoch(
-    structure: Structure, rate: float, params: Params, optimiser: Any, pages: Pages, order: jax.Array
+def _run_epoch(
+    structure: ClickStructure, rate: float, params: Params, optimiser: Any, pages: DevicePages, order: jax.Array
 ) -> tuple[Params, Any]:
     features = jnp.zeros((1, 0))
 
-    def loss(at: Params, batch: Pages, rows: jax.Array) -> jax.Array:
+    def loss(at: Params, batch: DevicePages, rows: jax.Array) -> jax.Array:
         return -log_pages(structure, at, features, batch).sum() / (rows >= 0).sum()
 
-    def one(at: Params, state: Any, own: Pages, rows: jax.Array) -> tuple[Params, Any]:
+    def update_one(at: Params, state: Any, own: DevicePages, rows: jax.Array) -> tuple[Params, Any]:
         slope = jax.grad(loss)(at, pick(own, rows), rows)
         change, state = optax.adam(rate).update(slope, state)
         return optax.apply_updates(at, change), state
 
     def step(carried: tuple[Params, Any], rows: jax.Array) -> tuple[tuple[Params, Any], None]:
-        return jax.vmap(one)(*carried, pages, rows), None
+        return jax.vmap(update_one)(*carried, pages, rows), None
 
     return jax.lax.scan(step, (params, optimiser), order)[0]
 
 
 @jax.jit
-def _chosen(which: jax.Array, new: Params, old: Params) -> Params:
+def _choose(which: jax.Array, new: Params, old: Params) -> Params:
     def pick_one(a: jax.Array, b: jax.Array) -> jax.Array:
         return jnp.where(which.reshape(-1, *[1] * (a.ndim - 1)), a, b)
 
@@ -112,21 +112,21 @@ def _chosen(which: jax.Array, new: Params, old: Params) -> Params:
 
 
 @partial(jax.jit, static_argnums=0)
-def _likelihood(structure: Structure, params: Params, pages: Pages) -> jax.Array:
+def _likelihood(structure: ClickStructure, params: Params, pages: DevicePages) -> jax.Array:
     return jax.vmap(lambda at, own: log_pages(structure, at, jnp.zeros((1, 0)), own).sum())(params, pages)
 
 
-def _total(structure: Structure, params: Params, pages: Pages) -> Any:
-    return sum(np.asarray(_likelihood(structure, params, part), np.float64) for part in _pieces(pages))
+def _sum_likelihood(structure: ClickStructure, params: Params, pages: DevicePages) -> Any:
+    return sum(np.asarray(_likelihood(structure, params, part), np.float64) for part in _split_sessions(pages))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _predicted(structure: Structure, marginal: bool, params: Params, pages: Pages) -> jax.Array:
+def _predict(structure: ClickStructure, marginal: bool, params: Params, pages: DevicePages) -> jax.Array:
     verb = structure.log_marginals if marginal else structure.log_conditionals
     return jnp.exp(jax.vmap(lambda at, own: verb(at, jnp.zeros((1, 0)), own))(params, pages))
 
 
-def _pieces(pages: Pages) -> list[Pages]:
+def _split_sessions(pages: DevicePages) -> list[DevicePages]:
     """Along the sessions."""
     starts = range(0, pages.query.shape[1], PIECE)
-    return [Pages(*(values[:, start : start + PIECE] for values in pages)) for start in starts]
+    return [DevicePages(*(values[:, start : start + PIECE] for values in pages)) for start in starts]

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.ranking.data import RankingData
-from elute.simulation.grades import reciprocal, relevance_of_grades
+from elute.simulation.grades import reciprocal_propensities, relevance_of_grades
 from elute.simulation.policies.noisy_oracle import NoisyOracle
 from elute.simulation.policies.scored import Scored
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 from elute.simulation.users.base import Clicks
 from elute.simulation.users.carousel import ROW_BIAS, Carousel
 from elute.simulation.users.dbn import DynamicBayesian
@@ -49,9 +49,9 @@ ROW = 5
 class Behaviour(Protocol):
     """What a study needs of a user."""
 
-    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks: ...
+    def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks: ...
 
-    def probabilities(self, shown: Shown) -> Floats: ...
+    def probabilities(self, shown: ShownPages) -> Floats: ...
 
 
 class Documents(NamedTuple):
@@ -67,7 +67,7 @@ class Documents(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class CmipWorld:
     """Documents, what a user makes of each, and how that user reads; `scores` by policy."""
 
     documents: Documents
@@ -82,7 +82,7 @@ class World:
         return Scored(self.scores[name], temperature=temperature, seed=self.seed)
 
 
-class Log(NamedTuple):
+class SessionLog(NamedTuple):
     """Sessions: their queries, the documents shown (rows of the data) and the clicks; P(click) by place."""
 
     query: NDArray[np.int64]
@@ -101,29 +101,29 @@ class RowsReadApart:
     def __init__(self) -> None:
         self._user = DynamicBayesian(0.75)
 
-    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
-        clicks = self._user.clicks(_by_row(shown), rng).reshape(shown.relevance.shape)
+    def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
+        clicks = self._user.draw_clicks(_split_rows(shown), rng).reshape(shown.relevance.shape)
         return np.asarray(clicks & (rng.random(clicks.shape) < _row_bias(shown)), np.uint8)
 
-    def probabilities(self, shown: Shown) -> Floats:
-        return self._user.probabilities(_by_row(shown)).reshape(shown.relevance.shape) * _row_bias(shown)
+    def probabilities(self, shown: ShownPages) -> Floats:
+        return self._user.probabilities(_split_rows(shown)).reshape(shown.relevance.shape) * _row_bias(shown)
 
 
-def _by_row(shown: Shown) -> Shown:
+def _split_rows(shown: ShownPages) -> ShownPages:
     attraction = shown.relevance.reshape(-1, ROW)
-    return Shown(attraction, np.full(len(attraction), ROW), attraction)
+    return ShownPages(attraction, np.full(len(attraction), ROW), attraction)
 
 
-def _row_bias(shown: Shown) -> Floats:
+def _row_bias(shown: ShownPages) -> Floats:
     return np.repeat(ROW_BIAS, ROW)[: shown.width]
 
 
-def length(reading: Reading, user: UserName) -> int:
+def list_length(reading: Reading, user: UserName) -> int:
     """Documents of a query in such a world."""
     return LONG if reading == "text" and user == "Carousel" else SHORT
 
 
-def build(documents: Documents, reading: Reading, user: UserName, seed: int) -> World:
+def build(documents: Documents, reading: Reading, user: UserName, seed: int) -> CmipWorld:
     """A world; the oracle's noise and the code's noise of attraction are drawn from `seed`."""
     grades, top = documents.data.grades, documents.top
     relevance = relevance_of_grades(grades, top)
@@ -135,7 +135,7 @@ def build(documents: Documents, reading: Reading, user: UserName, seed: int) -> 
         noise = np.random.default_rng((seed, 1)).standard_normal(len(grades))
         attraction = np.clip(satisfaction + 0.1 * noise, 0.1, 1.0)
     behaviours: dict[UserName, Behaviour] = {
-        "PBM": PositionBased(reciprocal(documents.width)),
+        "PBM": PositionBased(reciprocal_propensities(documents.width)),
         "DBN": DynamicBayesian(0.8),
         "MixtureDBN": MixtureDBN(0.7, 0.7),
         "Carousel": Carousel(ROW, ROW_BIAS, 0.75) if reading == "text" else RowsReadApart(),
@@ -146,15 +146,15 @@ def build(documents: Documents, reading: Reading, user: UserName, seed: int) -> 
         "LambdaMART": documents.lambdamart,
         "Uniform": np.zeros(len(grades)),
     }
-    return World(documents, behaviours[user], attraction, satisfaction, scores, seed)
+    return CmipWorld(documents, behaviours[user], attraction, satisfaction, scores, seed)
 
 
-def draw(world: World, policy: Scored, sessions: int, seed: tuple[int, ...]) -> Log:
+def draw(world: CmipWorld, policy: Scored, sessions: int, seed: tuple[int, ...]) -> SessionLog:
     """Sessions with queries drawn uniformly; queries, rankings and clicks have a random stream each."""
     queries, rankings, clicks = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(3))
     data = world.documents.data
     query = queries.integers(data.n_queries, size=sessions)
     rows = policy.sample(data, query, world.documents.width, rankings).rows
     satisfaction = None if world.satisfaction is None else world.satisfaction[rows]
-    shown = Shown(world.attraction[rows], np.full(sessions, world.documents.width), satisfaction)
-    return Log(query, rows, world.user.clicks(shown, clicks), world.user.probabilities(shown))
+    shown = ShownPages(world.attraction[rows], np.full(sessions, world.documents.width), satisfaction)
+    return SessionLog(query, rows, world.user.draw_clicks(shown, clicks), world.user.probabilities(shown))

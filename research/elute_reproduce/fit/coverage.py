@@ -9,7 +9,7 @@ from elute.cells.counts import Counts
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.problem import Floats
 from elute.reporting.charts import specs
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 REPETITIONS = 2_000
@@ -27,9 +27,9 @@ def run(study: Study) -> Reproduction:
     """The number of repetitions is fixed: it is what the answer's precision rests on."""
     inside = {}
     for number, (name, (factors, density)) in enumerate(_WORLDS.items()):
-        inside[name] = _coverage(name, factors, density, number, study)
+        inside[name] = _measure_coverage(name, factors, density, number, study)
     compared = [
-        Compared({"world": name, "figure": figure}, (value,))
+        ComparedValue({"world": name, "figure": figure}, (value,))
         for name, share in inside.items()
         for figure, value in (("least", share.min()), ("mean", share.mean()), ("largest", share.max()))
     ]
@@ -58,7 +58,7 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _coverage(name: str, factors: int, density: float, number: int, study: Study) -> Floats:
+def _measure_coverage(name: str, factors: int, density: float, number: int, study: Study) -> Floats:
     rng = np.random.default_rng([1, number])
     r = rng.uniform(0.1, 0.9, _ITEMS)
     ranks = np.arange(factors) % 10
@@ -70,14 +70,14 @@ def _coverage(name: str, factors: int, density: float, number: int, study: Study
     hits = np.zeros(factors)
     for repetition in range(REPETITIONS):
         clicks = rng.binomial(shown, r[item] * o[factor])
-        fit = PBM(relevance_prior="none").fit(_counts(item, factor, shown, clicks, factors))
+        fit = PBM(relevance_prior="none").fit(_make_counts(item, factor, shown, clicks, factors))
         off = np.log(fit.propensity_ / fit.propensity_[0]) - np.log(o / o[0])
         hits += np.abs(off) <= 1.96 * fit.propensity_log_se_
         study.progress(name, repetition + 1, REPETITIONS)
     return np.asarray(hits[1:] / REPETITIONS)
 
 
-def _counts(item: np.ndarray, factor: np.ndarray, shown: np.ndarray, clicks: np.ndarray, factors: int) -> Counts:
+def _make_counts(item: np.ndarray, factor: np.ndarray, shown: np.ndarray, clicks: np.ndarray, factors: int) -> Counts:
     offsets = np.searchsorted(item, np.arange(_ITEMS + 1)).astype(np.int64)
     amounts = shown.astype(np.uint32), clicks.astype(np.uint32)
     names = pa.table({"position": np.arange(factors)})
@@ -85,11 +85,11 @@ def _counts(item: np.ndarray, factor: np.ndarray, shown: np.ndarray, clicks: np.
     return Counts(offsets, factor.astype(np.int32), *amounts, names, None, 0.0, lambda: items)
 
 
-def _figure(inside: dict[str, Floats]) -> Figure:
+def _figure(inside: dict[str, Floats]) -> StudyFigure:
     rows = [
         {"factor": number + 1, "world": name, "share of logs": float(value)}
         for name, share in inside.items()
         for number, value in enumerate(share)
     ]
     chart = specs.lines(rows, x="factor", y="share of logs", series="world", domain=(0.9, 1.0))
-    return Figure("coverage", "Share of logs whose 95% interval holds the true log propensity, by factor", chart)
+    return StudyFigure("coverage", "Share of logs whose 95% interval holds the true log propensity, by factor", chart)

@@ -12,7 +12,7 @@ from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.problem import Floats
 from elute.kernels.merge import add_cells
 from elute.reporting.charts import specs
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _GROUPS, _CONTEXTS, _ITEMS, _BRIDGES = 50, 1_000, 25_000, 0.01
@@ -24,8 +24,8 @@ _DRAWS = 10
 """Logs for each run and curve, in the study of coverage."""
 
 _CURVES: dict[str, Callable[[np.random.Generator], Floats]] = {
-    "walk about a power law": lambda rng: _power() + 0.15 * rng.standard_normal(_POSITIONS).cumsum(),
-    "power law": lambda _: _power(),
+    "walk about a power law": lambda rng: _power_law() + 0.15 * rng.standard_normal(_POSITIONS).cumsum(),
+    "power law": lambda _: _power_law(),
     "bend": lambda _: -np.log1p((np.arange(1, _POSITIONS + 1) / 8) ** 2),
 }
 """Log propensities by position. The bend, 1/(1 + (k/8)²), is what the prior does not expect."""
@@ -38,7 +38,7 @@ def run(study: Study) -> Reproduction:
     inside: dict[tuple[str, str], list[float]] = {}
     for done, (rng,) in enumerate(study.generators()):
         for mean in _MEANS:
-            counts, truth = _groups(rng, mean)
+            counts, truth = _draw_groups(rng, mean)
             for name, model in (
                 ("none", PBM(relevance_prior="none")),
                 ("smooth", PBM(prior="smooth", relevance_prior="none")),
@@ -46,28 +46,28 @@ def run(study: Study) -> Reproduction:
                 off = np.log(model.fit(counts).propensity_) - truth
                 weak.setdefault((name, mean), []).append(float(np.nanstd(off)))
             study.progress("weak logs", done, study.seeds)
-        counts, relevance = _few_impressions(rng)
+        counts, relevance = _draw_few_impressions(rng)
         for name, model in (("none", PBM(relevance_prior="none")), ("beta", PBM(relevance_prior="beta"))):
             sparse[name].append(float(np.mean((model.fit(counts).relevance_values_ - relevance) ** 2)))
         for curve, draw in _CURVES.items():
             for _ in range(_DRAWS):
                 truth = draw(rng)
-                counts = _short(rng, truth)
+                counts = _draw_short(rng, truth)
                 for name, model in (
                     ("none", PBM(relevance_prior="none")),
                     ("smooth", PBM(prior="smooth", relevance_prior="none")),
                 ):
-                    inside.setdefault((curve, name), []).append(_covered(model.fit(counts), truth))
+                    inside.setdefault((curve, name), []).append(_measure_coverage(model.fit(counts), truth))
     compared = [
-        Compared({"study": f"weak log, {mean} impressions a cell: error of log o", "prior": name}, tuple(values))
+        ComparedValue({"study": f"weak log, {mean} impressions a cell: error of log o", "prior": name}, tuple(values))
         for (name, mean), values in weak.items()
     ]
     compared += [
-        Compared({"study": f"{curve}: share of 95% intervals that hold", "prior": name}, tuple(values))
+        ComparedValue({"study": f"{curve}: share of 95% intervals that hold", "prior": name}, tuple(values))
         for (curve, name), values in inside.items()
     ]
     compared += [
-        Compared({"study": "5 impressions an item: squared error of relevance", "prior": name}, tuple(values))
+        ComparedValue({"study": "5 impressions an item: squared error of relevance", "prior": name}, tuple(values))
         for name, values in sparse.items()
     ]
     return Reproduction(
@@ -93,11 +93,11 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _power() -> Floats:
+def _power_law() -> Floats:
     return np.asarray(-0.7 * np.log(np.arange(1.0, _POSITIONS + 1)))
 
 
-def _covered(model: PBM, truth: Floats) -> float:
+def _measure_coverage(model: PBM, truth: Floats) -> float:
     off = np.log(np.where(model.propensity_ > 0, model.propensity_, np.nan)) - truth
     off -= off[int(np.nanargmax(model.propensity_))]
     error = model.propensity_log_se_
@@ -105,7 +105,7 @@ def _covered(model: PBM, truth: Floats) -> float:
     return float((np.abs(off) <= 1.96 * error)[free].mean())
 
 
-def _groups(rng: np.random.Generator, mean: int) -> tuple[Counts, Floats]:
+def _draw_groups(rng: np.random.Generator, mean: int) -> tuple[Counts, Floats]:
     phi = 0.5 * rng.standard_normal(_CONTEXTS)
     o, r = np.exp(phi - phi.max()), rng.uniform(0.3, 0.9, _ITEMS)
     size = _CONTEXTS // _GROUPS
@@ -116,28 +116,28 @@ def _groups(rng: np.random.Generator, mean: int) -> tuple[Counts, Floats]:
     n = 1 + rng.poisson(mean, len(pairs))
     clicks = rng.binomial(n, r[pairs[:, 0]] * o[pairs[:, 1]])
     names = pa.table({"context": [f"c{t}" for t in range(_CONTEXTS)]})
-    return _counts(pairs[:, 0], pairs[:, 1], n, clicks, _ITEMS, names), phi
+    return _make_counts(pairs[:, 0], pairs[:, 1], n, clicks, _ITEMS, names), phi
 
 
-def _short(rng: np.random.Generator, phi: Floats, items: int = 150) -> Counts:
+def _draw_short(rng: np.random.Generator, phi: Floats, items: int = 150) -> Counts:
     first = rng.integers(_POSITIONS - 2, size=items)
     item, factor = np.repeat(np.arange(items), 3), (first[:, None] + np.arange(3)).ravel()
     n = 1 + rng.poisson(3, len(item))
     clicks = rng.binomial(n, rng.uniform(0.2, 0.9, items)[item] * np.exp(phi - phi.max())[factor])
-    return _counts(item, factor, n, clicks, items, pa.table({"position": np.arange(_POSITIONS)}))
+    return _make_counts(item, factor, n, clicks, items, pa.table({"position": np.arange(_POSITIONS)}))
 
 
-def _few_impressions(rng: np.random.Generator, items: int = 8_000) -> tuple[Counts, Floats]:
+def _draw_few_impressions(rng: np.random.Generator, items: int = 8_000) -> tuple[Counts, Floats]:
     o, r = np.arange(1.0, 11.0) ** -0.7, rng.beta(0.8, 3.2, items)
     place = np.clip(rng.normal(10 * (0.6 - r)[:, None], 3.5, (items, 5)).astype(int), 0, 9)
     click = (rng.random((items, 5)) < r[:, None] * o[place]).astype(np.int64)
     item = np.repeat(np.arange(items), 5)
-    return _counts(
+    return _make_counts(
         item, place.ravel(), np.ones(5 * items, np.int64), click.ravel(), items, pa.table({"position": np.arange(10)})
     ), r
 
 
-def _counts(
+def _make_counts(
     item: np.ndarray, factor: np.ndarray, shown: np.ndarray, clicks: np.ndarray, items: int, names: pa.Table
 ) -> Counts:
     empty = (np.zeros(items + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.uint32), np.empty(0, np.uint32))
@@ -176,13 +176,13 @@ def _claims(
     )
 
 
-def _figure(weak: dict[tuple[str, int], list[float]]) -> Figure:
+def _figure(weak: dict[tuple[str, int], list[float]]) -> StudyFigure:
     rows = [
         {"impressions a cell": f"1 + {mean}", "prior": name, "error of log propensity": value}
         for (name, mean), values in weak.items()
         for value in values
     ]
     chart = specs.boxes(rows, x="impressions a cell", y="error of log propensity", series="prior", log_y=True)
-    return Figure(
+    return StudyFigure(
         "weak", "Error of log propensities on weakly connected logs, with and without the smooth prior", chart
     )

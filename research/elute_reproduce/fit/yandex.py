@@ -23,7 +23,7 @@ from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.problem import Floats
 from elute.log import read_log
 from elute.reporting.charts import specs
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 REPLICATES = 200
@@ -41,7 +41,7 @@ class _Test(NamedTuple):
 
 def run(study: Study) -> Reproduction:
     """One fit each; error bars by drawing queries, as clicks of one query are not independent."""
-    folder = folder_of(study.data)
+    folder = find_folder(study.data)
     models: dict[str, Estimator] = {
         "pbm": PBM(relevance_prior="none"),
         "pbm, Beta prior": PBM(relevance_prior="beta"),
@@ -55,7 +55,7 @@ def run(study: Study) -> Reproduction:
     scores: dict[str, tuple[float, Floats]] = {}
     with read_log(str(folder / "train.parquet")) as log:
         counts = log.counts()
-        test = _held_out(folder / "test.parquet", counts.items)
+        test = _read_held_out(folder / "test.parquet", counts.items)
         for done, (name, model) in enumerate(models.items()):
             study.progress(name, done, len(models) + 2)
             model.fit(counts)
@@ -77,12 +77,12 @@ def run(study: Study) -> Reproduction:
     }
     curves = {name: model.propensity_ for name, model in models.items() if name not in ("naive", "ctr")}
     compared = [
-        Compared({"quantity": f"propensity, {name}", "rank": str(rank + 1)}, (float(value),))
+        ComparedValue({"quantity": f"propensity, {name}", "rank": str(rank + 1)}, (float(value),))
         for name, curve in curves.items()
         for rank, value in enumerate(curve)
     ]
     compared += [
-        Compared({"quantity": f"standard error of its log (pbm), {name}", "rank": str(rank + 1)}, (float(value),))
+        ComparedValue({"quantity": f"standard error of its log (pbm), {name}", "rank": str(rank + 1)}, (float(value),))
         for name, values in errors.items()
         for rank, value in enumerate(values)
     ]
@@ -100,7 +100,7 @@ def run(study: Study) -> Reproduction:
         ),
         compared=compared,
         claims=_claims(scores, curves, errors),
-        figures=(_curves(curves, by_query.propensity_low, by_query.propensity_high), _perplexities(scores)),
+        figures=(_draw_curves(curves, by_query.propensity_low, by_query.propensity_high), _draw_perplexities(scores)),
         reading=(
             _perplexity_table(scores),
             "Shrinkage matters as much as debiasing here: half of the items have a handful of impressions, and a rate "
@@ -112,15 +112,17 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def folder_of(data: Path | None) -> Path:
+def find_folder(data: Path | None) -> Path:
     """Where the log's two files are."""
     for folder in (data, data and data / "yandex"):
         if folder is not None and (folder / "train.parquet").exists() and (folder / "test.parquet").exists():
             return folder
-    raise EluteError("the Yandex log is needed: --data FOLDER (or ELUTE_DATA) with train.parquet and test.parquet")
+    raise EluteError(
+        "the Yandex log is needed: pass `data=`, a folder with train.parquet and test.parquet (or set ELUTE_DATA)"
+    )
 
 
-def _held_out(path: Path, items: pa.Table) -> _Test:
+def _read_held_out(path: Path, items: pa.Table) -> _Test:
     table = pq.read_table(path)
     known = {row: code for code, row in enumerate(zip(*items.to_pydict().values(), strict=True))}
     names = zip(*(table[column].to_pylist() for column in items.column_names), strict=True)
@@ -173,7 +175,7 @@ def _claims(
     )
 
 
-def _curves(curves: dict[str, Floats], low: Floats, high: Floats) -> Figure:
+def _draw_curves(curves: dict[str, Floats], low: Floats, high: Floats) -> StudyFigure:
     rows = []
     for name, curve in curves.items():
         ends = (low, high) if name == "pbm" else (curve, curve)
@@ -188,17 +190,17 @@ def _curves(curves: dict[str, Floats], low: Floats, high: Floats) -> Figure:
             for rank, value in enumerate(curve)
         ]
     chart = specs.lines(rows, x="rank", y="propensity", series="model", low="low", high="high", size=(520, 300))
-    return Figure("propensities", "Propensities by rank; band: 95% interval of pbm from draws of queries", chart)
+    return StudyFigure("propensities", "Propensities by rank; band: 95% interval of pbm from draws of queries", chart)
 
 
-def _perplexities(scores: dict[str, tuple[float, Floats]]) -> Figure:
+def _draw_perplexities(scores: dict[str, tuple[float, Floats]]) -> StudyFigure:
     rows = [
         {"rank": rank + 1, "model": name, "perplexity": float(value)}
         for name, (_, at_rank) in scores.items()
         for rank, value in enumerate(at_rank)
     ]
     chart = specs.lines(rows, x="rank", y="perplexity", series="model", size=(520, 300))
-    return Figure("perplexity", "Perplexity of held-out clicks by rank; lower is better", chart)
+    return StudyFigure("perplexity", "Perplexity of held-out clicks by rank; lower is better", chart)
 
 
 def _perplexity_table(scores: dict[str, tuple[float, Floats]]) -> str:

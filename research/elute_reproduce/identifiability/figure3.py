@@ -8,8 +8,8 @@ import numpy as np
 from elute.estimate.models.dla import DLA
 from elute.reporting.charts import specs
 from elute_reproduce.identifiability.paper_sets import load
-from elute_reproduce.identifiability.synthetic import CLICKS, intervened, measure
-from elute_reproduce.result import Claim, Compared, Figure, Published, Reproduction
+from elute_reproduce.identifiability.synthetic import CLICKS, intervene, measure
+from elute_reproduce.result import Claim, ComparedValue, Published, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _SETS = (1, 2, 3, 4)
@@ -24,11 +24,11 @@ def run(study: Study) -> Reproduction:
     """DLA as the paper writes it, on the authors' own sets."""
     worlds = {k: load(study.data, f"K={k}") for k in _SETS}
     runs = study.generators(2)
-    shown = {k: intervened(world, np.random.default_rng(0)) if k > 1 else world for k, world in worlds.items()}
+    shown = {k: intervene(world, np.random.default_rng(0)) if k > 1 else world for k, world in worlds.items()}
     total = (len(_SETS) * len(_CLICKS) + 2 * len(_SETS)) * study.seeds
     done = 0
 
-    def over_runs(k: int, clicks: int, method: str) -> list[dict[str, float]]:
+    def measure_runs(k: int, clicks: int, method: str) -> list[dict[str, float]]:
         nonlocal done
         world = shown[k] if method == "node intervention" else worlds[k]
         scores = []
@@ -38,16 +38,16 @@ def run(study: Study) -> Reproduction:
             study.progress(f"K = {k}, {method}", done, total)
         return scores
 
-    by_clicks = {(k, clicks): over_runs(k, clicks, "DLA") for k in _SETS for clicks in _CLICKS}
+    by_clicks = {(k, clicks): measure_runs(k, clicks, "DLA") for k in _SETS for clicks in _CLICKS}
     by_method = {(k, "DLA"): by_clicks[k, CLICKS] for k in _SETS}
-    by_method |= {(k, method): over_runs(k, CLICKS, method) for method in _METHODS[1:] for k in _SETS}
+    by_method |= {(k, method): measure_runs(k, CLICKS, method) for method in _METHODS[1:] for k in _SETS}
 
     compared = []
     for k, method in by_method:
         for metric in ("MCC", "nDCG@10"):
             values = tuple(score[metric] for score in by_method[k, method])
             published = Published(_MERGED[k]) if method == "node merging" and metric == "MCC" and k in _MERGED else None
-            compared.append(Compared({"method": method, "metric": metric, "K": f"K = {k}"}, values, published))
+            compared.append(ComparedValue({"method": method, "metric": metric, "K": f"K = {k}"}, values, published))
     return Reproduction(
         name="identifiability-figure3",
         title="Figure 3: recovery over components and clicks",
@@ -98,7 +98,9 @@ def _claims(by_clicks: dict[tuple[int, int], Scores], by_method: dict[tuple[int,
     )
 
 
-def _figures(by_clicks: dict[tuple[int, int], Scores], by_method: dict[tuple[int, str], Scores]) -> tuple[Figure, ...]:
+def _figures(
+    by_clicks: dict[tuple[int, int], Scores], by_method: dict[tuple[int, str], Scores]
+) -> tuple[StudyFigure, ...]:
     def row(scores: Scores, metric: str) -> dict[str, float]:
         values = np.array([score[metric] for score in scores])
         return {metric: values.mean(), "low": values.mean() - values.std(), "high": values.mean() + values.std()}
@@ -111,4 +113,8 @@ def _figures(by_clicks: dict[tuple[int, int], Scores], by_method: dict[tuple[int
     a = specs.lines(left, x="clicks per impression", y="nDCG@10", series="set", low="low", high="high", log_x=True)
     b = specs.lines(right, x="components K", y="MCC", series="method", low="low", high="high")
     caption = "(a) DLA over clicks for each K. (b) Methods over K. Bands: one standard deviation over runs"
-    return (Figure("recovery", caption, specs.beside(specs.titled(a, "(a)"), specs.titled(b, "(b)"))),)
+    return (
+        StudyFigure(
+            "recovery", caption, specs.place_side_by_side(specs.add_title(a, "(a)"), specs.add_title(b, "(b)"))
+        ),
+    )

@@ -8,8 +8,8 @@ import pyarrow as pa
 from elute.estimate.models.dla import DLA
 from elute.reporting.charts import specs
 from elute_reproduce.identifiability.paper_sets import PaperSet, load
-from elute_reproduce.identifiability.synthetic import CLICKS, intervened, measure, score
-from elute_reproduce.result import Claim, Compared, Figure, Published, Reproduction
+from elute_reproduce.identifiability.synthetic import CLICKS, intervene, measure, score
+from elute_reproduce.result import Claim, ComparedValue, Published, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _UPPER = (0, 1, 2, 3)
@@ -34,7 +34,7 @@ class _Merge:
 def run(study: Study) -> Reproduction:
     """DLA as the paper writes it; random swaps are drawn anew in every run."""
     world = load(study.data, "K=2")
-    cheapest = intervened(world, np.random.default_rng(0))
+    cheapest = intervene(world, np.random.default_rng(0))
     total = (3 * len(_CLICKS) + len(_MERGES)) * study.seeds
     done = 0
 
@@ -46,13 +46,13 @@ def run(study: Study) -> Reproduction:
     swaps: dict[tuple[str, int], list[float]] = {}
     merges: dict[str, list[float]] = {}
     for seed, (rng, choice) in enumerate(study.generators(2)):
-        random = world.showing([_random_swap(world, choice)])
+        random = world.show([_draw_swap(world, choice)])
         for clicks in _CLICKS:
             for name, shown in (("min cost", cheapest), ("random cost", random), ("no swap", world)):
                 found = measure(shown, DLA(seed=seed), rng, clicks=clicks)
                 swaps.setdefault((name, clicks), []).append(found["MCC"])
                 tell(name)
-        with world.log(CLICKS, rng) as log:
+        with world.draw_log(CLICKS, rng) as log:
             for name in _MERGES:
                 a, b = (int(word) for word in name.split(" & "))
                 merges.setdefault(name, []).append(
@@ -60,11 +60,13 @@ def run(study: Study) -> Reproduction:
                 )
                 tell(name)
     compared = [
-        Compared({"strategy": f"swap, {name}", "clicks": f"{clicks:,} clicks"}, tuple(values))
+        ComparedValue({"strategy": f"swap, {name}", "clicks": f"{clicks:,} clicks"}, tuple(values))
         for (name, clicks), values in swaps.items()
     ]
     compared += [
-        Compared({"strategy": f"merge {name}", "clicks": f"{CLICKS:,} clicks"}, tuple(values), Published(_MERGES[name]))
+        ComparedValue(
+            {"strategy": f"merge {name}", "clicks": f"{CLICKS:,} clicks"}, tuple(values), Published(_MERGES[name])
+        )
         for name, values in merges.items()
     ]
     return Reproduction(
@@ -83,7 +85,7 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _random_swap(world: PaperSet, rng: np.random.Generator) -> tuple[int, int]:
+def _draw_swap(world: PaperSet, rng: np.random.Generator) -> tuple[int, int]:
     """A document, and a position of the component that it was not shown in."""
     cells = np.unique(np.stack((world.doc, world.position)), axis=1)
     doc, position = cells[:, rng.integers(cells.shape[1])]
@@ -116,7 +118,7 @@ def _claims(swaps: dict[tuple[str, int], list[float]], merges: dict[str, list[fl
     )
 
 
-def _figures(swaps: dict[tuple[str, int], list[float]], merges: dict[str, list[float]]) -> tuple[Figure, ...]:
+def _figures(swaps: dict[tuple[str, int], list[float]], merges: dict[str, list[float]]) -> tuple[StudyFigure, ...]:
     left = [
         {
             "clicks per impression": clicks,
@@ -131,4 +133,8 @@ def _figures(swaps: dict[tuple[str, int], list[float]], merges: dict[str, list[f
     a = specs.lines(left, x="clicks per impression", y="MCC", series="swap", low="low", high="high", log_x=True)
     b = specs.bars(right, x="merged", y="MCC", spread="sd", size=(220, 260))
     caption = "(a) Swaps by cost, over clicks; bands: one standard deviation over runs. (b) Merges by distance"
-    return (Figure("strategies", caption, specs.beside(specs.titled(a, "(a)"), specs.titled(b, "(b)"))),)
+    return (
+        StudyFigure(
+            "strategies", caption, specs.place_side_by_side(specs.add_title(a, "(a)"), specs.add_title(b, "(b)"))
+        ),
+    )

@@ -7,7 +7,7 @@ import numpy as np
 from elute.reporting.charts import specs
 from elute_reproduce.identifiability import semi_synthetic as semi
 from elute_reproduce.identifiability.semi_synthetic import Dataset
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _CONTEXTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -21,10 +21,10 @@ Found = dict[tuple[str, str], dict[int, list[int]]]
 
 def run(study: Study) -> Reproduction:
     """One weak ranking of each set; contexts drawn anew for every number of them and every draw."""
-    sets = semi.datasets(study.data)
+    sets = semi.load_datasets(study.data)
     found: Found = {}
     for number, dataset in enumerate(sets):
-        found |= _drawn(dataset, study)
+        found |= _draw_components(dataset, study)
         study.progress(dataset.name, number + 1, len(sets))
     return Reproduction(
         name="identifiability-figure4cd",
@@ -37,7 +37,7 @@ def run(study: Study) -> Reproduction:
             *_few_sentence(found),
         ),
         compared=[
-            Compared({"data": name, "items": items, "figure": what, "contexts": f"{contexts:,}"}, (value,))
+            ComparedValue({"data": name, "items": items, "figure": what, "contexts": f"{contexts:,}"}, (value,))
             for (name, items), by_contexts in found.items()
             for what in ("connected", "components")
             for contexts, drawn in by_contexts.items()
@@ -48,20 +48,23 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _drawn(dataset: Dataset, study: Study) -> Found:
+def _draw_components(dataset: Dataset, study: Study) -> Found:
     """With all features; and with few, drawn anew each time, where positions alone are not connected with all."""
-    pages = semi.weakly_ranked(dataset.train, 0)
+    pages = semi.rank_weakly(dataset.train, 0)
     features = dataset.train.features[pages.row]
-    whole = semi.identity(features)
-    kinds = [_ALL] if semi.connected_by_position(dataset.train, pages) else [_ALL, _FEW]
+    whole = semi.identify_items(features)
+    kinds = [_ALL] if semi.is_connected_by_position(dataset.train, pages) else [_ALL, _FEW]
     found: Found = {(dataset.name, kind): {contexts: [] for contexts in _CONTEXTS} for kind in kinds}
     for streams in study.generators(2):
         for rng in streams:
-            items = {_ALL: whole, _FEW: semi.identity(features, semi.drawn_columns(features.shape[1], semi.FEW, rng))}
+            items = {
+                _ALL: whole,
+                _FEW: semi.identify_items(features, semi.draw_columns(features.shape[1], semi.FEW, rng)),
+            }
             for contexts in _CONTEXTS:
                 factor = pages.position * contexts + rng.integers(contexts, size=len(whole))
                 for kind in kinds:
-                    found[dataset.name, kind][contexts].append(semi.components(items[kind], factor))
+                    found[dataset.name, kind][contexts].append(semi.count_components(items[kind], factor))
     return found
 
 
@@ -107,11 +110,11 @@ def _claims(dataset: Dataset, found: Found) -> list[Claim]:
     return claims
 
 
-def _figure(found: Found) -> Figure:
+def _figure(found: Found) -> StudyFigure:
     rows = [
         {"contexts": contexts, "connected": _frequency(drawn), "set": f"{name}, {items}"}
         for (name, items), by_contexts in found.items()
         for contexts, drawn in by_contexts.items()
     ]
     chart = specs.lines(rows, x="contexts", y="connected", series="set", log_x=True, domain=(0, 1), size=(520, 260))
-    return Figure("contexts", "Share of draws in which the identifiability graph is connected", chart)
+    return StudyFigure("contexts", "Share of draws in which the identifiability graph is connected", chart)

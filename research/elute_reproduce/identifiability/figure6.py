@@ -6,12 +6,12 @@ import numpy as np
 
 from elute.checking.check import check
 from elute.estimate.models.dla import DLA
-from elute.repair.merge import merge
+from elute.repair.merge_plan import plan_merges
 from elute.reporting.charts import specs
 from elute.simulation.grades import PROPENSITIES
 from elute_reproduce.identifiability.paper_sets import load
-from elute_reproduce.identifiability.synthetic import CLICKS, curve
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.identifiability.synthetic import CLICKS, propensity_curve
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _SETS = (2, 3, 4)
@@ -25,17 +25,17 @@ def run(study: Study) -> Reproduction:
     for k in _SETS:
         world = load(study.data, f"K={k}")
         for seed, (rng,) in enumerate(study.generators()):
-            with world.log(CLICKS, rng) as log:
-                plans = {"DLA": None, "node merging": merge(check(log))}
+            with world.draw_log(CLICKS, rng) as log:
+                plans = {"DLA": None, "node merging": plan_merges(check(log))}
                 for method in _METHODS:
-                    estimated = curve(DLA(seed=seed).fit(log, plans[method], allow_unidentified=True))
+                    estimated = propensity_curve(DLA(seed=seed).fit(log, plans[method], allow_unidentified=True))
                     found.setdefault((k, method), []).append(estimated / estimated[0])
                     done += 1
                     study.progress(f"K = {k}, {method}", done, len(_SETS) * len(_METHODS) * study.seeds)
     truth = np.array(PROPENSITIES) / PROPENSITIES[0]
     error = {key: np.abs(np.log(np.array(curves) / truth)).mean(axis=1) for key, curves in found.items()}
     compared = [
-        Compared({"method": method, "error": f"K = {k}"}, tuple(float(e) for e in values))
+        ComparedValue({"method": method, "error": f"K = {k}"}, tuple(float(e) for e in values))
         for (k, method), values in error.items()
     ]
     return Reproduction(
@@ -78,7 +78,7 @@ def _claims(
     )
 
 
-def _figure(k: int, found: dict[tuple[int, str], list[np.ndarray]], truth: np.ndarray) -> Figure:
+def _figure(k: int, found: dict[tuple[int, str], list[np.ndarray]], truth: np.ndarray) -> StudyFigure:
     curves = {"truth": [truth], **{method: found[k, method] for method in _METHODS}}
     rows = [
         {"position": position, "curve": name, "propensity / first": float(values[position])}
@@ -87,6 +87,6 @@ def _figure(k: int, found: dict[tuple[int, str], list[np.ndarray]], truth: np.nd
         for position in range(len(truth))
     ]
     chart = specs.boxes(rows, x="position", y="propensity / first", series="curve", log_y=True, size=(560, 260))
-    return Figure(
+    return StudyFigure(
         f"k{k}", f"K = {k}: propensities over the first one; boxes over runs, whiskers to the extremes", chart
     )

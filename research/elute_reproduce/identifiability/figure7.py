@@ -10,7 +10,7 @@ import numpy as np
 from elute.reporting.charts import specs
 from elute_reproduce.identifiability import semi_synthetic as semi
 from elute_reproduce.identifiability.semi_synthetic import Dataset
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -28,17 +28,17 @@ Frequencies = Mapping[float, float]
 
 def run(study: Study) -> Reproduction:
     """One weak ranking of each set; impressions, contexts and features are drawn anew each time."""
-    sets = semi.datasets(study.data)
+    sets = semi.load_datasets(study.data)
     by_share: dict[str, Frequencies] = {}
     by_features: dict[str, Frequencies] = {}
     connected = {}
     for number, dataset in enumerate(sets):
-        pages = semi.weakly_ranked(dataset.train, 0)
-        connected[dataset.name] = semi.connected_by_position(dataset.train, pages)
+        pages = semi.rank_weakly(dataset.train, 0)
+        connected[dataset.name] = semi.is_connected_by_position(dataset.train, pages)
         draws = [rng for streams in study.generators(2) for rng in streams]
         few = None if connected[dataset.name] else semi.FEW
-        by_share[dataset.name] = _over_shares(dataset, pages, draws, few)
-        by_features[dataset.name] = _over_features(dataset, pages, draws)
+        by_share[dataset.name] = _measure_over_shares(dataset, pages, draws, few)
+        by_features[dataset.name] = _measure_over_features(dataset, pages, draws)
         study.progress(dataset.name, number + 1, len(sets))
     return Reproduction(
         name="identifiability-figure7",
@@ -46,7 +46,7 @@ def run(study: Study) -> Reproduction:
         source="Chen et al., Identifiability Matters (ICML 2024), Figure 7; " + ", ".join(by_share),
         settings=_sentences(study, sets, connected),
         compared=[
-            Compared({"over": over, "at": at.format(value), "data": name}, (frequency,))
+            ComparedValue({"over": over, "at": at.format(value), "data": name}, (frequency,))
             for over, at, found in (("share of impressions", "{:.1%}", by_share), ("features", "{:,}", by_features))
             for name, frequencies in found.items()
             for value, frequency in frequencies.items()
@@ -56,46 +56,48 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _over_shares(
-    dataset: Dataset, pages: semi.Pages, draws: list[np.random.Generator], few: int | None
+def _measure_over_shares(
+    dataset: Dataset, pages: semi.RankedPages, draws: list[np.random.Generator], few: int | None
 ) -> dict[float, float]:
     """Each impression is kept with the given probability. All positions must be left: two impressions at one
     position are no connected graph of ten."""
     features = dataset.train.features[pages.row]
     found: dict[float, list[bool]] = {share: [] for share in _SHARES}
     for rng in draws:
-        columns = None if few is None else semi.drawn_columns(features.shape[1], few, rng)
-        item = semi.identity(features, columns)
+        columns = None if few is None else semi.draw_columns(features.shape[1], few, rng)
+        item = semi.identify_items(features, columns)
         for share in _SHARES:
             kept = rng.random(len(item)) < share
-            found[share].append(_connected(item[kept], pages.position[kept], int(pages.position.max()) + 1))
+            found[share].append(_is_connected(item[kept], pages.position[kept], int(pages.position.max()) + 1))
     return {share: float(np.mean(outcomes)) for share, outcomes in found.items()}
 
 
-def _connected(item: semi.Ints, position: semi.Ints, positions: int) -> bool:
-    return len(np.unique(position)) == positions and semi.components(item, position) == 1
+def _is_connected(item: semi.Ints, position: semi.Ints, positions: int) -> bool:
+    return len(np.unique(position)) == positions and semi.count_components(item, position) == 1
 
 
-def _over_features(dataset: Dataset, pages: semi.Pages, draws: list[np.random.Generator]) -> dict[float, float]:
+def _measure_over_features(
+    dataset: Dataset, pages: semi.RankedPages, draws: list[np.random.Generator]
+) -> dict[float, float]:
     """Features are removed one after the other in a random order, another in each draw."""
     features = dataset.train.features[pages.row]
     width = features.shape[1]
-    contexts = _contexts(dataset)
+    contexts = _choose_contexts(dataset)
     found: dict[float, list[bool]] = {n: [] for n in (*(n for n in _FEATURES if n < width), width)}
     for rng in draws:
-        order = semi.drawn_columns(width, width, rng)
+        order = semi.draw_columns(width, width, rng)
         factor = pages.position * contexts + rng.integers(contexts, size=len(features))
         for n, outcomes in found.items():
-            outcomes.append(semi.components(semi.identity(features, order[: int(n)]), factor) == 1)
+            outcomes.append(semi.count_components(semi.identify_items(features, order[: int(n)]), factor) == 1)
     return {n: float(np.mean(outcomes)) for n, outcomes in found.items()}
 
 
-def _contexts(dataset: Dataset) -> int:
+def _choose_contexts(dataset: Dataset) -> int:
     return _CONTEXTS.get(dataset.known or "", _OTHER_CONTEXTS)
 
 
 def _sentences(study: Study, sets: list[Dataset], connected: Mapping[str, bool]) -> tuple[str, ...]:
-    contexts = ", ".join(f"{dataset.name}: {_contexts(dataset)}" for dataset in sets)
+    contexts = ", ".join(f"{dataset.name}: {_choose_contexts(dataset)}" for dataset in sets)
     sentences = [
         f"{2 * study.seeds} draws from one weak ranking of the set. The paper prints the figure without numbers; the "
         "table gives the share of draws in which the graph is connected.",
@@ -103,7 +105,7 @@ def _sentences(study: Study, sets: list[Dataset], connected: Mapping[str, bool])
         f"(c)(d) Features are removed in a random order, another in each draw. Contexts: {contexts}"
         + (
             f" ({_OTHER_CONTEXTS} where the paper names none: few enough to see a transition)."
-            if _others(sets)
+            if _has_others(sets)
             else "."
         ),
     ]
@@ -116,7 +118,7 @@ def _sentences(study: Study, sets: list[Dataset], connected: Mapping[str, bool])
     return tuple(sentences)
 
 
-def _others(sets: list[Dataset]) -> bool:
+def _has_others(sets: list[Dataset]) -> bool:
     return any(dataset.known not in _CONTEXTS for dataset in sets)
 
 
@@ -167,7 +169,7 @@ def _falls(values: list[float]) -> bool:
     return values[-1] < values[0] and float(np.diff(values).max()) <= (values[0] - values[-1]) / 4
 
 
-def _figures(by_share: Mapping[str, Frequencies], by_features: Mapping[str, Frequencies]) -> tuple[Figure, ...]:
+def _figures(by_share: Mapping[str, Frequencies], by_features: Mapping[str, Frequencies]) -> tuple[StudyFigure, ...]:
     panels = []
     for title, x, found in (("(a)(b)", "share of impressions", by_share), ("(c)(d)", "features", by_features)):
         rows = [
@@ -176,6 +178,6 @@ def _figures(by_share: Mapping[str, Frequencies], by_features: Mapping[str, Freq
             for value, frequency in frequencies.items()
         ]
         chart = specs.lines(rows, x=x, y="connected", series="set", log_x=True, domain=(0, 1))
-        panels.append(specs.titled(chart, title))
+        panels.append(specs.add_title(chart, title))
     caption = "Share of draws in which the identifiability graph is connected, over the share of impressions kept and "
-    return (Figure("connected", caption + "over the number of features", specs.beside(*panels)),)
+    return (StudyFigure("connected", caption + "over the number of features", specs.place_side_by_side(*panels)),)

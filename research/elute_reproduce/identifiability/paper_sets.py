@@ -42,7 +42,7 @@ class PaperSet:
         """By impression."""
         return np.asarray(self.relevance[self.doc] * np.array(PROPENSITIES)[self.position])
 
-    def showing(self, pairs: list[tuple[int, int]]) -> PaperSet:
+    def show(self, pairs: list[tuple[int, int]]) -> PaperSet:
         """The set with each of these documents also shown at this position: a node intervention."""
         grade = np.zeros(len(self.relevance), np.int64)
         grade[self.doc] = self.grade
@@ -54,7 +54,7 @@ class PaperSet:
             grade=np.concatenate((self.grade, grade[docs])),
         )
 
-    def log(self, clicks: int, rng: np.random.Generator) -> ClickLog:
+    def draw_log(self, clicks: int, rng: np.random.Generator) -> ClickLog:
         """A log in which every row was shown `clicks` times (the paper's "number of clicks")."""
         clicked = rng.binomial(clicks, self.click_probability)
         shown = np.full(len(self.doc), clicks)
@@ -65,17 +65,19 @@ class PaperSet:
 def load(data: Path | None, name: str) -> PaperSet:
     """One of `K=1`, `K=2`, `K=3`, `K=4`, `K=2_node_intervention`, below the folder of the public code's data."""
     if data is None:
-        raise EluteError("the paper's own sets are needed: --data FOLDER (or ELUTE_DATA), as published with its code")
+        raise EluteError(
+            "the paper's own sets are needed: pass `data=`, the folder published with its code (or set ELUTE_DATA)"
+        )
     folder = next((f for f in (data, *data.glob("**/dataset_fully_simulation")) if (f / name).is_dir()), None)
     if folder is None:
         raise EluteError(
             f"no set '{name}' below {data}; expected dataset_fully_simulation/{name}/train/train.init_list"
         )
-    shown, grades = (_rows(folder / name / "train" / f"train.{kind}") for kind in ("init_list", "labels"))
+    shown, grades = (_read_rows(folder / name / "train" / f"train.{kind}") for kind in ("init_list", "labels"))
     doc = np.concatenate(shown)
     position = np.concatenate([np.arange(len(row)) for row in shown])
     return PaperSet(doc, position, np.concatenate(grades), len(doc))
 
 
-def _rows(path: Path) -> list[Ints]:
+def _read_rows(path: Path) -> list[Ints]:
     return [np.array(line.split()[1:], np.int64) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -70,7 +70,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, eq=False)
-class Pages:
+class RankedPages:
     """What was shown: rows of the training data, page by page, and where each stood; `lists` are the pages' offsets."""
 
     row: Ints
@@ -79,7 +79,7 @@ class Pages:
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class SemiSyntheticWorld:
     """Everything known about a simulated log. By impression: item, position, context, grade, propensity."""
 
     item: Ints
@@ -95,7 +95,7 @@ class World:
     vectors: Floats
     """By context."""
 
-    def log(self, rng: np.random.Generator) -> ClickLog:
+    def draw_log(self, rng: np.random.Generator) -> ClickLog:
         """Clicks nearly free of noise: Binomial(10⁶, r·o) for every impression."""
         clicks = rng.binomial(CLICKS, self.relevance[self.item] * self.propensity)
         columns = {"item": self.item, "position": self.position, "context": self.context, "click": clicks}
@@ -109,65 +109,67 @@ class World:
         return pa.table({"context": np.arange(len(self.vectors)), **named})
 
 
-def datasets(data: Path | None) -> list[Dataset]:
+def load_datasets(data: Path | None) -> list[Dataset]:
     """The LETOR set in a folder (`*train*.txt`, `*test*.txt`, gzip too), or those in the folders below it."""
     if data is None:
-        raise EluteError("a graded set is needed: --data FOLDER (or ELUTE_DATA) with train.txt and test.txt of LETOR")
+        raise EluteError(
+            "a graded set is needed: pass `data=`, a folder with LETOR's train.txt and test.txt (or set ELUTE_DATA)"
+        )
     inside = sorted(folder for folder in data.iterdir() if folder.is_dir()) if data.is_dir() else []
-    found = [folder for folder in (data, *inside) if _files(folder, "train") and _files(folder, "test")]
+    found = [folder for folder in (data, *inside) if _find_files(folder, "train") and _find_files(folder, "test")]
     if not found:
         raise EluteError(f"no LETOR set in or below {data}; expected train.txt and test.txt there (.gz too)")
     return [_load(folder) for folder in (found[:1] if found[0] == data else found)]
 
 
-def _files(folder: Path, split: str) -> list[Path]:
+def _find_files(folder: Path, split: str) -> list[Path]:
     return sorted(file for end in (".txt", ".txt.gz") for file in folder.glob(f"*{split}*{end}"))
 
 
 def _load(folder: Path) -> Dataset:
-    splits = [split for split in ("train", "test", "vali") if _files(folder, split)]
-    parts = [read(_files(folder, split)) for split in splits]
+    splits = [split for split in ("train", "test", "vali") if _find_files(folder, split)]
+    parts = [read(_find_files(folder, split)) for split in splits]
     width = max(part.features.shape[1] for part in parts)
-    train, test, *validation = (_usable(_widened(part, width)) for part in parts)
+    train, test, *validation = (_keep_usable(_widen(part, width)) for part in parts)
     if not (train.n_queries and test.n_queries):
         raise EluteError(f"{folder}: no query has two documents and a grade above 0; nothing to rank")
     name = folder.resolve().name
-    words = " ".join((name, *(file.name for file in _files(folder, "train"))))
+    words = " ".join((name, *(file.name for file in _find_files(folder, "train"))))
     known = next((known for known, pattern in _KNOWN.items() if pattern.search(words)), None)
     return Dataset(name, known, train, test, next((part for part in validation if part.n_queries), None))
 
 
-def _widened(data: RankingData, width: int) -> RankingData:
+def _widen(data: RankingData, width: int) -> RankingData:
     """With zeros for features that only the other part of the split has."""
     missing = width - data.features.shape[1]
     return data.with_features(np.pad(data.features, ((0, 0), (0, missing)))) if missing else data
 
 
-def _usable(data: RankingData) -> RankingData:
+def _keep_usable(data: RankingData) -> RankingData:
     """Without queries of one document or none relevant, as ULTRA prepares its data."""
     relevant = np.bincount(data.query_of, data.grades > 0, data.n_queries) > 0
     return data.keep((relevant & (np.diff(data.offsets) > 1))[data.query_of])
 
 
-def weakly_ranked(train: RankingData, seed: int) -> Pages:
+def rank_weakly(train: RankingData, seed: int) -> RankedPages:
     """The first ten documents of every query in the order of a Ranking SVM trained on 1% of them (Appendix C.1)."""
     order = np.lexsort((-RankingSVM(seed=seed).fit(train).scores(train), train.query_of))
     length = np.diff(train.offsets)
     position = np.arange(len(order)) - np.repeat(train.offsets[:-1], length)
     top = position < POSITIONS
     lists = np.concatenate(([0], np.cumsum(np.minimum(length, POSITIONS))))
-    return Pages(order[top], position[top], lists)
+    return RankedPages(order[top], position[top], lists)
 
 
-def identity(features: Features, columns: Ints | None = None) -> Ints:
+def identify_items(features: Features, columns: Ints | None = None) -> Ints:
     """Items numbered from 0: rows that agree in all `columns`. Told apart by 64-bit hashes of their values."""
     chosen = np.arange(features.shape[1]) if columns is None else columns
     bits = (features + np.float32(0)).view(np.uint32)  # -0 and 0 are one value
-    return np.asarray(np.unique(_hashes(bits, chosen), return_inverse=True)[1], np.int64)
+    return np.asarray(np.unique(_hash_rows(bits, chosen), return_inverse=True)[1], np.int64)
 
 
 @jit
-def _hashes(bits: NDArray[np.uint32], columns: Ints) -> NDArray[np.uint64]:
+def _hash_rows(bits: NDArray[np.uint32], columns: Ints) -> NDArray[np.uint64]:
     """SplitMix64's scrambling, value by value."""
     out = np.zeros(bits.shape[0], dtype=np.uint64)
     for row in range(bits.shape[0]):
@@ -181,18 +183,18 @@ def _hashes(bits: NDArray[np.uint32], columns: Ints) -> NDArray[np.uint64]:
     return out
 
 
-def drawn_columns(width: int, count: int, rng: np.random.Generator) -> Ints:
+def draw_columns(width: int, count: int, rng: np.random.Generator) -> Ints:
     """Some features, at random."""
     return np.asarray(rng.permutation(width)[:count], np.int64)
 
 
-def components(item: Ints, factor: Ints) -> int:
+def count_components(item: Ints, factor: Ints) -> int:
     """Components of the identifiability graph over the factors that occur: a log's, without reading one."""
-    return _components(item, np.unique(factor, return_inverse=True)[1])
+    return _count_components(item, np.unique(factor, return_inverse=True)[1])
 
 
 @jit
-def _components(item: Ints, factor: Ints) -> int:
+def _count_components(item: Ints, factor: Ints) -> int:
     first = np.full(item.max() + 1, -1)
     parent = np.arange(factor.max() + 1).astype(np.int32)
     left: int = parent.shape[0]
@@ -204,28 +206,28 @@ def _components(item: Ints, factor: Ints) -> int:
     return left
 
 
-def connected_by_position(train: RankingData, pages: Pages) -> bool:
+def is_connected_by_position(train: RankingData, pages: RankedPages) -> bool:
     """Whether the graph is connected when items are whole feature vectors and positions the only bias."""
-    return components(identity(train.features[pages.row]), pages.position) == 1
+    return count_components(identify_items(train.features[pages.row]), pages.position) == 1
 
 
-def scaled_contexts(pages: Pages) -> int:
+def scale_contexts(pages: RankedPages) -> int:
     """As many contexts as leave about 4 impressions a factor, which is what 5,000 leave on Yahoo!."""
     return max(1, len(pages.row) // (4 * POSITIONS))
 
 
 def draw(
-    train: RankingData, pages: Pages, contexts: int, rng: np.random.Generator, columns: Ints | None = None
-) -> World:
+    train: RankingData, pages: RankedPages, contexts: int, rng: np.random.Generator, columns: Ints | None = None
+) -> SemiSyntheticWorld:
     """Contexts at random, and the truth of Appendix C.2. `columns`: the features that tell items apart."""
     features = train.features[pages.row]
-    item = identity(features, columns)
+    item = identify_items(features, columns)
     grade = train.grades[pages.row].astype(np.int64)
     relevance = relevance_of_grades(grade, int(train.grades.max()))
     drawn = draw_contexts(contexts, rng)
     context = rng.integers(contexts, size=len(item))
     rows = np.unique(item, return_index=True)[1]
-    return World(
+    return SemiSyntheticWorld(
         item,
         pages.position,
         context,
@@ -245,7 +247,7 @@ def relevance_of(counts: Counts, model: Estimator, items: int) -> Floats:
     return relevance
 
 
-def training_scores(world: World, counts: Counts, model: Estimator) -> dict[str, float]:
+def score_training(world: SemiSyntheticWorld, counts: Counts, model: Estimator) -> dict[str, float]:
     """MCC over items, nDCG of the pages shown, and click MSE against the click rates drawn."""
     relevance = relevance_of(counts, model, len(world.relevance))
     found = {"MCC": mcc(world.relevance, relevance)}
@@ -255,7 +257,7 @@ def training_scores(world: World, counts: Counts, model: Estimator) -> dict[str,
     return found | {"click MSE": click_mse(counts.clicks / counts.impressions, predicted, counts.impressions)}
 
 
-def held_out_scores(features: Features, relevance: Floats, test: RankingData) -> dict[str, float]:
+def score_held_out(features: Features, relevance: Floats, test: RankingData) -> dict[str, float]:
     """nDCG over whole test lists of boosted trees that learnt the estimated relevance of every item (Appendix C.3).
 
     The text gives 500 trees, rate 0.1 and 255 leaves; the least leaf is the public code's."""

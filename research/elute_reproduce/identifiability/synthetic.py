@@ -10,9 +10,9 @@ from elute.auditing.recovery import click_mse, mcc
 from elute.cells.counts import Counts
 from elute.checking.check import check
 from elute.estimate.models.base import Estimator
-from elute.repair.merge import merge
+from elute.repair.merge_plan import plan_merges
 from elute.repair.plan import MergePlan
-from elute.repair.swap import swap
+from elute.repair.swap_plan import plan_swaps
 from elute_reproduce.identifiability.paper_sets import PaperSet
 
 CLICKS = 10**6
@@ -25,9 +25,9 @@ METRICS = ("MCC", *(f"nDCG@{k}" for k in AT), "click MSE")
 def measure(
     world: PaperSet, model: Estimator, rng: np.random.Generator, *, clicks: int = CLICKS, merging: bool = False
 ) -> dict[str, float]:
-    """Draw clicks, fit, and score; with `merging` under the cheapest merge plan of the log."""
-    with world.log(clicks, rng) as log:
-        plan = merge(check(log)) if merging else None
+    """Draw clicks, fit, and score; with `plan_merging` under the cheapest merge plan of the log."""
+    with world.draw_log(clicks, rng) as log:
+        plan = plan_merges(check(log)) if merging else None
         return score(world, log.counts(), model.fit(log, plan, allow_unidentified=True))
 
 
@@ -48,23 +48,23 @@ def score(world: PaperSet, counts: Counts, model: Estimator) -> dict[str, float]
     return found | {"click MSE": click_mse(rate, predicted, counts.impressions)}
 
 
-def curve(model: Estimator) -> np.ndarray:
+def propensity_curve(model: Estimator) -> np.ndarray:
     """Propensities by position at the model's own scale."""
     order = pc.sort_indices(model.factors_["position"]).to_numpy()
     return np.asarray(model.own_propensity_[order])
 
 
-def intervened(world: PaperSet, rng: np.random.Generator) -> PaperSet:
+def intervene(world: PaperSet, rng: np.random.Generator) -> PaperSet:
     """The set with the swaps of least cost shown (Algorithm 2), planned from a fit under node merging."""
-    with world.log(CLICKS, rng) as log:
-        planned = swap(check(log))
-    return world.showing([(swap.item["doc"], swap.target["position"]) for swap in planned.swaps])
+    with world.draw_log(CLICKS, rng) as log:
+        planned = plan_swaps(check(log))
+    return world.show([(swap.item["doc"], swap.target["position"]) for swap in planned.swaps])
 
 
-def merging(world: PaperSet, rng: np.random.Generator) -> MergePlan:
+def plan_merging(world: PaperSet, rng: np.random.Generator) -> MergePlan:
     """The cheapest merges of a set."""
-    with world.log(CLICKS, rng) as log:
-        return merge(check(log))
+    with world.draw_log(CLICKS, rng) as log:
+        return plan_merges(check(log))
 
 
 def items_of(counts: Counts) -> np.ndarray:

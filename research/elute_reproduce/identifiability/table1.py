@@ -14,7 +14,7 @@ from elute.estimate.models.two_tower import TwoTower
 from elute.reporting.charts import specs
 from elute_reproduce.identifiability.paper_sets import load
 from elute_reproduce.identifiability.synthetic import METRICS, measure
-from elute_reproduce.result import Claim, Compared, Figure, Published, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Published, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _ALONE, _INTERVENTION, _MERGING = "alone", "node intervention", "node merging"
@@ -56,21 +56,21 @@ _METHODS: dict[str, tuple[str, Callable[[int], Estimator]]] = {
 
 def run(study: Study) -> Reproduction:
     """Fit every method on the authors' own sets, clicks and starting values drawn anew for each run."""
-    plain, mended = load(study.data, "K=2"), load(study.data, "K=2_node_intervention")
-    compared: list[Compared] = []
+    plain, repaired = load(study.data, "K=2"), load(study.data, "K=2_node_intervention")
+    compared: list[ComparedValue] = []
     done = 0
     for method, (row, build) in _METHODS.items():
         for repair in (_ALONE,) if method == "No debias" else (_ALONE, _INTERVENTION, _MERGING):
-            world = mended if repair == _INTERVENTION else plain
+            world = repaired if repair == _INTERVENTION else plain
             scores = []
             for seed, (rng,) in enumerate(study.generators()):
                 scores.append(measure(world, build(seed), rng, merging=repair == _MERGING))
                 done += 1
                 study.progress(method, done, (3 * len(_METHODS) - 2) * study.seeds)
-            for metric, published in zip(METRICS, _row(row, repair), strict=True):
+            for metric, published in zip(METRICS, _look_up_published(row, repair), strict=True):
                 where = {"method": method, "with": repair, "metric": metric}
                 values = tuple(score[metric] for score in scores)
-                compared.append(Compared(where, values, published, at_most=metric == "click MSE"))
+                compared.append(ComparedValue(where, values, published, at_most=metric == "click MSE"))
     return Reproduction(
         name="identifiability-table1",
         title="Table 1: learners on a set in two components, and what repair does",
@@ -100,14 +100,14 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _row(row: str, repair: str) -> tuple[Published | None, ...]:
+def _look_up_published(row: str, repair: str) -> tuple[Published | None, ...]:
     values = _PUBLISHED.get((row, repair))
     if values is None:
         return (None,) * len(METRICS)
     return (*values, Published(_MSE.get((row, repair), 1e-8)))
 
 
-def _claims(compared: list[Compared]) -> tuple[Claim, ...]:
+def _claims(compared: list[ComparedValue]) -> tuple[Claim, ...]:
     found = {tuple(entry.where.values()): entry for entry in compared}
     learners = [method for method in _METHODS if method != "No debias"]
     alone = [found[method, _ALONE, "MCC"] for method in learners]
@@ -134,11 +134,13 @@ def _claims(compared: list[Compared]) -> tuple[Claim, ...]:
     )
 
 
-def _figure(compared: list[Compared]) -> Figure:
+def _figure(compared: list[ComparedValue]) -> StudyFigure:
     rows = [
         {"method": e.where["method"], "repair": e.where["with"], "MCC": e.mean, "sd": e.sd}
         for e in compared
         if e.where["metric"] == "MCC"
     ]
     chart = specs.bars(rows, x="method", y="MCC", spread="sd", series="repair", size=(900, 260))
-    return Figure("mcc", "MCC of every method, alone and repaired; whiskers: one standard deviation over runs", chart)
+    return StudyFigure(
+        "mcc", "MCC of every method, alone and repaired; whiskers: one standard deviation over runs", chart
+    )

@@ -13,10 +13,10 @@ from elute.checking.check import check
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.dla import DLA
 from elute.estimate.models.naive import Naive
-from elute.repair.merge import merge
+from elute.repair.merge_plan import plan_merges
 from elute_reproduce.identifiability import semi_synthetic as semi
 from elute_reproduce.identifiability.semi_synthetic import METRICS, Dataset
-from elute_reproduce.result import ROUNDING, Claim, Compared, Published, Reproduction
+from elute_reproduce.result import ROUNDING, Claim, ComparedValue, Published, Reproduction
 from elute_reproduce.study import Study
 
 _EPOCHS = 100
@@ -71,8 +71,8 @@ class _Setting(NamedTuple):
 
 def run(study: Study) -> Reproduction:
     """Ranker, contexts, clicks and random starts are drawn anew in each run, alike for every method."""
-    sets = semi.datasets(study.data)
-    settings = {dataset.name: _settings(dataset) for dataset in sets}
+    sets = semi.load_datasets(study.data)
+    settings = {dataset.name: _choose_settings(dataset) for dataset in sets}
     found: dict[tuple[str, str], Scores] = {}
     shapes: dict[tuple[str, str], list[_Shape]] = {}
     done, total = 0, study.seeds * sum(map(len, settings.values()))
@@ -94,10 +94,10 @@ def run(study: Study) -> Reproduction:
         source="Chen et al., Identifiability Matters (ICML 2024), Tables 2 and 6; " + ", ".join(known),
         settings=_sentences(study, shapes),
         compared=[
-            Compared(
+            ComparedValue(
                 {"data": name, "setting": setting, "method": method, "metric": metric},
                 tuple(values[metric] for values in runs),
-                _published(known[name], setting, method, metric),
+                _look_up_published(known[name], setting, method, metric),
             )
             for (name, setting), scores in found.items()
             for method, runs in scores.items()
@@ -108,17 +108,17 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _settings(dataset: Dataset) -> list[_Setting]:
+def _choose_settings(dataset: Dataset) -> list[_Setting]:
     """The paper's; and, where not even positions are connected, one in which merging has something to join."""
-    pages = semi.weakly_ranked(dataset.train, 0)
-    paper = _Setting(_contexts_named(semi.CONTEXTS), semi.CONTEXTS, False)
-    if semi.connected_by_position(dataset.train, pages):
+    pages = semi.rank_weakly(dataset.train, 0)
+    paper = _Setting(_name_contexts(semi.CONTEXTS), semi.CONTEXTS, False)
+    if semi.is_connected_by_position(dataset.train, pages):
         return [paper]
-    fewer = semi.scaled_contexts(pages)
-    return [paper, _Setting(f"{_contexts_named(fewer)}, {semi.FEW} features", fewer, True)]
+    fewer = semi.scale_contexts(pages)
+    return [paper, _Setting(f"{_name_contexts(fewer)}, {semi.FEW} features", fewer, True)]
 
 
-def _contexts_named(contexts: int) -> str:
+def _name_contexts(contexts: int) -> str:
     return f"{contexts:,} contexts"
 
 
@@ -131,37 +131,37 @@ def _measure(
     click_rng: np.random.Generator,
 ) -> tuple[_Shape, dict[str, dict[str, float]]]:
     """What the log looks like, and the scores of every method."""
-    pages = semi.weakly_ranked(dataset.train, seed)
+    pages = semi.rank_weakly(dataset.train, seed)
     width = dataset.train.features.shape[1]
-    columns = semi.drawn_columns(width, semi.FEW, feature_rng) if setting.coarse else None
+    columns = semi.draw_columns(width, semi.FEW, feature_rng) if setting.coarse else None
     world = semi.draw(dataset.train, pages, setting.contexts, context_rng, columns)
     test = dataset.test if columns is None else dataset.test.with_features(dataset.test.features[:, columns])
-    with world.log(click_rng) as log:
+    with world.draw_log(click_rng) as log:
         verdict = check(log)
-        plan = merge(verdict, vectors=world.bias_features)
+        plan = plan_merges(verdict, vectors=world.bias_features)
         counts = verdict.counts
         measured, converged = {}, 0
         for method in _METHODS:
-            model = _model(method, seed).fit(
+            model = _build_model(method, seed).fit(
                 counts, plan if method.endswith(_MERGED) else None, allow_unidentified=True
             )
             converged += method.endswith(_MERGED) and model.converged_
             relevance = semi.relevance_of(counts, model, len(world.relevance))
-            measured[method] = semi.training_scores(world, counts, model) | semi.held_out_scores(
+            measured[method] = semi.score_training(world, counts, model) | semi.score_held_out(
                 world.features, relevance, test
             )
     return _Shape(counts.n_factors, verdict.components, counts.n_factors - len(plan.pairs), converged), measured
 
 
-def _model(method: str, seed: int) -> Estimator:
+def _build_model(method: str, seed: int) -> Estimator:
     if method == _NAIVE:
         return Naive()
     return DLA(seed=seed, max_iter=_EPOCHS, start=1.0 if method.startswith(_ONES) else None)
 
 
-def _published(known: str | None, setting: str, method: str, metric: str) -> Published | None:
+def _look_up_published(known: str | None, setting: str, method: str, metric: str) -> Published | None:
     """Of the paper's sets in the paper's setting. Click MSE is printed without a spread and is left out."""
-    if known is None or setting != _contexts_named(semi.CONTEXTS) or metric == "click MSE":
+    if known is None or setting != _name_contexts(semi.CONTEXTS) or metric == "click MSE":
         return None
     return Published(*_PUBLISHED[known][method][[m for m in METRICS if m != "click MSE"].index(metric)])
 
@@ -171,9 +171,9 @@ def _claims(where: str, scores: Scores) -> list[Claim]:
     claims = []
     for alone in _STARTS:
         gains = {metric: _difference(scores, alone + _MERGED, alone, metric) for metric in ("MCC", "nDCG@10")}
-        claims.append(_gained(f"{where}: node merging beats {alone} in MCC and nDCG@10.", gains))
+        claims.append(_claim_gain(f"{where}: node merging beats {alone} in MCC and nDCG@10.", gains))
     held_out = {alone: _difference(scores, alone + _MERGED, alone, "test nDCG@10") for alone in _STARTS}
-    claims.append(_gained(f"{where}: node merging beats DLA in test nDCG@10.", held_out))
+    claims.append(_claim_gain(f"{where}: node merging beats DLA in test nDCG@10.", held_out))
     apart = {name: float(np.abs(_difference(scores, _ONES + end, _RANDOM + end, "MCC")).mean()) for name, end in _ENDS}
     claims.append(
         Claim(
@@ -186,16 +186,16 @@ def _claims(where: str, scores: Scores) -> list[Claim]:
     return claims
 
 
-def _gained(sentence: str, gains: Mapping[str, np.ndarray]) -> Claim:
+def _claim_gain(sentence: str, gains: Mapping[str, np.ndarray]) -> Claim:
     figures = ", ".join(f"{name} {gain.mean():+.3f} ± {gain.std():.3f}" for name, gain in gains.items())
-    return Claim(sentence, all(_beyond(gain) for gain in gains.values()), figures)
+    return Claim(sentence, all(_is_beyond_noise(gain) for gain in gains.values()), figures)
 
 
 def _difference(scores: Scores, one: str, other: str, metric: str) -> np.ndarray:
     return np.array([a[metric] - b[metric] for a, b in zip(scores[one], scores[other], strict=True)])
 
 
-def _beyond(gain: np.ndarray) -> bool:
+def _is_beyond_noise(gain: np.ndarray) -> bool:
     return float(gain.mean()) > max(ROUNDING, 2 * float(gain.std() / np.sqrt(len(gain))))
 
 

@@ -12,9 +12,9 @@ from elute.cells.counts import Counts
 from elute.checking.check import check
 from elute.kernels.jit import jit
 from elute_reproduce.identifiability import semi_synthetic as semi
-from elute_reproduce.identifiability.semi_synthetic import Ints, World
+from elute_reproduce.identifiability.semi_synthetic import Ints, SemiSyntheticWorld
 from elute_reproduce.identifiability.synthetic import items_of
-from elute_reproduce.result import Claim, Compared, Published, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Published, Reproduction
 from elute_reproduce.study import Study
 
 _POSITIONS, _CONTEXTS = "positions alone", f"positions × {semi.CONTEXTS:,} contexts"
@@ -29,14 +29,14 @@ _PUBLISHED = {
 
 def run(study: Study) -> Reproduction:
     """Positions alone stand beside the paper's graph: where they are not connected, no number of contexts is."""
-    sets = semi.datasets(study.data)
+    sets = semi.load_datasets(study.data)
     found: dict[tuple[str, str], list[dict[str, int]]] = {}
     for number, dataset in enumerate(sets):
         for seed, (context_rng, click_rng) in enumerate(study.generators(2)):
-            pages = semi.weakly_ranked(dataset.train, seed)
+            pages = semi.rank_weakly(dataset.train, seed)
             for bias, contexts in ((_POSITIONS, 1), (_CONTEXTS, semi.CONTEXTS)):
                 world = semi.draw(dataset.train, pages, contexts, context_rng)
-                found.setdefault((dataset.name, bias), []).append(statistics(world, click_rng))
+                found.setdefault((dataset.name, bias), []).append(compute_statistics(world, click_rng))
             study.progress(dataset.name, number * study.seeds + seed + 1, len(sets) * study.seeds)
     known = {dataset.name: dataset.known for dataset in sets}
     return Reproduction(
@@ -50,10 +50,10 @@ def run(study: Study) -> Reproduction:
             "factors with an item in common, counted once however many items they share.",
         ),
         compared=[
-            Compared(
+            ComparedValue(
                 {"data": name, "bias": bias, "statistic": statistic},
                 tuple(float(values[statistic]) for values in runs),
-                _published(known[name], bias, statistic),
+                _look_up_published(known[name], bias, statistic),
             )
             for (name, bias), runs in found.items()
             for statistic in _STATISTICS
@@ -67,29 +67,29 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def statistics(world: World, rng: np.random.Generator) -> dict[str, int]:
+def compute_statistics(world: SemiSyntheticWorld, rng: np.random.Generator) -> dict[str, int]:
     """Table 4's rows for one log; 0 for a component that there is not."""
-    with world.log(rng) as log:
+    with world.draw_log(rng) as log:
         verdict = check(log)
     largest = [*verdict.found.factors[: len(_LARGEST)].tolist(), 0, 0][: len(_LARGEST)]
     counts = verdict.counts
     return {
         "nodes": counts.n_factors,
-        "edges": edges(counts),
+        "edges": count_edges(counts),
         "components": verdict.components,
         **dict(zip(_LARGEST, largest, strict=True)),
     }
 
 
-def edges(counts: Counts) -> int:
+def count_edges(counts: Counts) -> int:
     """Distinct pairs of factors that share an item."""
     order = np.argsort(counts.factor, kind="stable")
     starts = np.concatenate(([0], np.cumsum(np.bincount(counts.factor, minlength=counts.n_factors))))
-    return _edges(counts.offsets, counts.factor, starts, items_of(counts)[order])
+    return _count_edges(counts.offsets, counts.factor, starts, items_of(counts)[order])
 
 
 @jit
-def _edges(offsets: Ints, factor: NDArray[np.int32], starts: Ints, item: Ints) -> int:
+def _count_edges(offsets: Ints, factor: NDArray[np.int32], starts: Ints, item: Ints) -> int:
     """`item[starts[t]:starts[t + 1]]` are the items of factor t."""
     found = 0
     mark = np.full(starts.shape[0] - 1, -1)
@@ -102,7 +102,7 @@ def _edges(offsets: Ints, factor: NDArray[np.int32], starts: Ints, item: Ints) -
     return found
 
 
-def _published(known: str | None, bias: str, statistic: str) -> Published | None:
+def _look_up_published(known: str | None, bias: str, statistic: str) -> Published | None:
     if known is None or bias != _CONTEXTS:
         return None
     return Published(float(_PUBLISHED[known][_STATISTICS.index(statistic)]))

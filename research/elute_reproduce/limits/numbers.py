@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from elute.auditing.assumptions.pairwise import violation
+from elute.auditing.assumptions.pairwise import measure_violation
 from elute.cells.counts import Counts
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.problem import Floats
-from elute.identify.consistency import consistency
-from elute.simulation.shown import Shown
+from elute.identify.consistency import check_consistency
+from elute.simulation.shown import ShownPages
 from elute.simulation.users import PlackettLuceChoice
 from elute_reproduce.result import Claim
 
@@ -28,15 +28,15 @@ _EXAMPLE = ("A1 .9", "B2 .64", "C3 .4", "D4 .05", "B1 .8", "A2 .72", "D3 .2", "C
 def plackett_luce(r: Floats) -> Floats:
     """P(click) by relevance on the page of Figure 1 (Eq. 29)."""
     pages = np.stack((r, np.full_like(r, OTHERS)), axis=1)
-    return PlackettLuceChoice().probabilities(Shown(pages, np.full(len(r), 2)))[:, 0]
+    return PlackettLuceChoice().probabilities(ShownPages(pages, np.full(len(r), 2)))[:, 0]
 
 
-def worked() -> tuple[Claim, ...]:
+def check_worked_numbers() -> tuple[Claim, ...]:
     """Figures 1, Section 3.1 to 3.3, Section 6.1 and Theorem 7.2."""
-    return (*_figure1(), _affine(), _clipping(), *_consistency(), _pairwise())
+    return (*_claim_figure1(), _claim_affine(), _claim_clipping(), *_claim_consistency(), _claim_pairwise())
 
 
-def _figure1() -> tuple[Claim, Claim]:
+def _claim_figure1() -> tuple[Claim, Claim]:
     at = plackett_luce(np.array([0.01, 0.1, 0.5, 1.0]))
     r = np.linspace(0.001, 1.0, 1_000)
     straight = [float(np.corrcoef(r, y)[0, 1] ** 2) for y in (plackett_luce(r), CASCADE * r)]
@@ -54,7 +54,7 @@ def _figure1() -> tuple[Claim, Claim]:
     )
 
 
-def _affine() -> Claim:
+def _claim_affine() -> Claim:
     alpha, beta, r = 0.5, 0.2, 0.4
     rate = alpha * r + beta
     weighted, corrected = rate / alpha, (rate - beta) / alpha
@@ -65,7 +65,7 @@ def _affine() -> Claim:
     )
 
 
-def _clipping() -> Claim:
+def _claim_clipping() -> Claim:
     alpha = 0.06
     fixed = alpha / max(alpha, 0.1)
     falling = [alpha / max(alpha, 1 / np.sqrt(n)) for n in (100, 300)]
@@ -76,7 +76,7 @@ def _clipping() -> Claim:
     )
 
 
-def _example(*extra: str) -> Counts:
+def _make_example(*extra: str) -> Counts:
     cells = sorted((ord(word[0]) - ord("A"), int(word[1]) - 1, float(word[2:])) for word in (*_EXAMPLE, *extra))
     item, rank, p = (np.array(column) for column in zip(*cells, strict=True))
     clicks = np.round(_SHOWN * p).astype(np.uint32)
@@ -92,15 +92,15 @@ def _example(*extra: str) -> Counts:
     )
 
 
-def _consistency() -> tuple[Claim, Claim]:
-    counts = _example()
+def _claim_consistency() -> tuple[Claim, Claim]:
+    counts = _make_example()
     fit = PBM(tolerance=1e-10, relevance_prior="none").fit(counts, allow_unidentified=True)
     o, r = fit.propensity_, fit.relevance_values_
-    found = consistency(counts, r, o, reference=0)
+    found = check_consistency(counts, r, o, reference=0)
     ranges = np.concatenate([np.array(flat.relevance_range + flat.propensity_range) for flat in found.flat], axis=0)
     ratios = np.array([o[1], r[0], r[1], r[2] / r[3], o[2] / o[3]])
-    more = PBM(relevance_prior="none").fit(linked := _example("C2 .4"), allow_unidentified=True)
-    after = consistency(linked, more.relevance_values_, more.propensity_, reference=0)
+    more = PBM(relevance_prior="none").fit(linked := _make_example("C2 .4"), allow_unidentified=True)
+    after = check_consistency(linked, more.relevance_values_, more.propensity_, reference=0)
     return (
         Claim(
             "Section 6.1: α₂ = .8, R_A = .9, R_B = .8; R_C = 2 R_D and α₃ = 4 α₄ only (rank 6 of 7).",
@@ -116,7 +116,7 @@ def _consistency() -> tuple[Claim, Claim]:
     )
 
 
-def _pairwise() -> Claim:
+def _claim_pairwise() -> Claim:
     """Two items at one rank examined half the time."""
     counts = Counts(
         np.array([0, 1, 2]),
@@ -128,7 +128,7 @@ def _pairwise() -> Claim:
         0.0,
         lambda: pa.table({"doc_id": ["a", "b"]}),
     )
-    found = violation(counts, np.array([0.9, 0.2]), np.array([0.5]))
+    found = measure_violation(counts, np.array([0.9, 0.2]), np.array([0.5]))
     least, most = (0.0, 0.0) if found is None else (found.least, found.most)
     return Claim(
         "Pairwise debiasing: examination .5 asks for t⁻ = 5.5 at R = .9 and 1.125 at R = .2 (Theorem 7.2).",

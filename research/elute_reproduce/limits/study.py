@@ -6,13 +6,13 @@ from collections import defaultdict
 
 import numpy as np
 
-from elute.auditing.assumptions import assumptions
+from elute.auditing.assumptions import assess_assumptions
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.problem import Floats
 from elute.reporting.charts import specs
-from elute_reproduce.limits.numbers import CASCADE, OTHERS, plackett_luce, worked
+from elute_reproduce.limits.numbers import CASCADE, OTHERS, check_worked_numbers, plackett_luce
 from elute_reproduce.limits.worlds import DENSITY, ITEMS, PLACES, WORLDS, draw
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 SIZES = (60, 600)
@@ -45,7 +45,7 @@ Shares = dict[tuple[str, int, str], Floats]
 
 def run(study: Study) -> Reproduction:
     """20 worlds of each kind for every seed asked for: 200 by default, 1,000 where a size is measured."""
-    rejected = _rejections(study)
+    rejected = _count_rejections(study)
     number, many = (study.seeds * WORLDS_A_SEED * times for times in (1, MORE))
     return Reproduction(
         name="limits",
@@ -61,16 +61,17 @@ def run(study: Study) -> Reproduction:
             "differently on the two. The log's bias column is the position.",
             f"Shares of worlds in which a test rejects at level 0.05, with {REPLICATES} draws a test; in the others it "
             f"holds, -1: never testable. A share of 5% of {many:,} worlds is itself known to ± "
-            f"{_doubt(many):.1%} (two standard errors), one of 50% of {number:,} to ± {np.sqrt(1 / number):.1%}.",
+            f"{_sampling_error(many):.1%} (two standard errors), one of 50% of {number:,} to ± "
+            f"{np.sqrt(1 / number):.1%}.",
         ),
         compared=_table(rejected),
-        claims=(*_claims(rejected, many), *worked()),
+        claims=(*_claims(rejected, many), *check_worked_numbers()),
         figures=(_figure(),),
         reading=_READING,
     )
 
 
-def _rejections(study: Study) -> Shares:
+def _count_rejections(study: Study) -> Shares:
     """By world, size and test: 1 where rejected, 0 where it holds, NaN where untestable."""
     found: dict[tuple[str, int, str], list[float]] = defaultdict(list)
     for code, world in enumerate(WORLDS):
@@ -80,7 +81,7 @@ def _rejections(study: Study) -> Shares:
                 study.progress(f"{world}, {size}", run + 1, number)
                 log = draw(world, size, np.random.default_rng([2, code, size, run]))
                 fit = PBM(relevance_prior="none").fit(log.counts, allow_unidentified=True)
-                for finding in assumptions(
+                for finding in assess_assumptions(
                     log.counts, fit, groups=log.groups, labels=log.relevance, seed=run, replicates=REPLICATES
                 ):
                     share = {"rejected": 1.0, "holds": 0.0, "untestable": np.nan}[finding.verdict]
@@ -88,11 +89,11 @@ def _rejections(study: Study) -> Shares:
     return {key: np.array(values) for key, values in found.items()}
 
 
-def _table(rejected: Shares) -> list[Compared]:
+def _table(rejected: Shares) -> list[ComparedValue]:
     return [
-        Compared(
+        ComparedValue(
             {"world": world, "impressions a cell": f"{size:,}", "test": test},
-            (_share(rejected[world, size, test]),),
+            (_rejected_share(rejected[world, size, test]),),
         )
         for world in WORLDS
         for size in SIZES
@@ -100,43 +101,45 @@ def _table(rejected: Shares) -> list[Compared]:
     ]
 
 
-def _share(verdicts: Floats) -> float:
+def _rejected_share(verdicts: Floats) -> float:
     """Of worlds where it could be tested; -1 where it never could."""
     known = verdicts[~np.isnan(verdicts)]
     return float(known.mean()) if len(known) else -1.0
 
 
 def _claims(rejected: Shares, number: int) -> tuple[Claim, ...]:
-    size = {key: _share(found) for key, found in rejected.items() if key[2] in _TRUE[key[0]]}
+    size = {key: _rejected_share(found) for key, found in rejected.items() if key[2] in _TRUE[key[0]]}
     outside = {key: value for key, value in size.items() if not 0.03 <= value <= 0.07}
-    beyond = {key: value for key, value in outside.items() if not abs(value - 0.05) <= 0.02 + _doubt(number)}
+    beyond = {key: value for key, value in outside.items() if not abs(value - 0.05) <= 0.02 + _sampling_error(number)}
     large = SIZES[1]
     return (
         Claim(
             "Where an assumption holds it is rejected in 3% to 7% of worlds, at level 0.05.",
             not outside,
             f"{len(size) - len(outside)} of {len(size)} shares, from {min(size.values()):.1%} to "
-            f"{max(size.values()):.1%}{_named(outside)}",
+            f"{max(size.values()):.1%}{_name_shares(outside)}",
         ),
         Claim(
             "No share is outside 3% to 7% by more than two standard errors of itself.",
             not beyond,
-            f"{len(beyond)} of {len(size)}{_named(beyond)}",
+            f"{len(beyond)} of {len(size)}{_name_shares(beyond)}",
         ),
-        _power(rejected, "Trust bias is told from position bias: 'linear' is rejected.", "trust", large, "linear"),
-        _power(
+        _claim_power(
+            rejected, "Trust bias is told from position bias: 'linear' is rejected.", "trust", large, "linear"
+        ),
+        _claim_power(
             rejected, "Plackett–Luce choice is not affine (Section 5.1): rejected.", "plackett-luce", large, "affine"
         ),
-        _power(
+        _claim_power(
             rejected, "With labels, Plackett–Luce choice is not affine.", "plackett-luce", large, "linear in labels"
         ),
-        _power(rejected, "A device that changes position effects is found.", "contextual pbm", large, "groups"),
+        _claim_power(rejected, "A device that changes position effects is found.", "contextual pbm", large, "groups"),
         Claim(
             "A cascade is affine given the display context (Section 5.1).",
-            _share(rejected["cascade", large, "affine"]) <= 0.07,
-            f"'affine' rejected in {_share(rejected['cascade', large, 'affine']):.1%} of worlds",
+            _rejected_share(rejected["cascade", large, "affine"]) <= 0.07,
+            f"'affine' rejected in {_rejected_share(rejected['cascade', large, 'affine']):.1%} of worlds",
         ),
-        _power(
+        _claim_power(
             rejected,
             "Recorded by position alone, it is not: α depends on the other results.",
             "cascade, by position",
@@ -146,27 +149,27 @@ def _claims(rejected: Shares, number: int) -> tuple[Claim, ...]:
     )
 
 
-def _doubt(number: int) -> float:
+def _sampling_error(number: int) -> float:
     """Two standard errors of a share of 5% of so many worlds."""
     return 2 * float(np.sqrt(0.05 * 0.95 / number))
 
 
-def _named(shares: dict[tuple[str, int, str], float]) -> str:
+def _name_shares(shares: dict[tuple[str, int, str], float]) -> str:
     """Single shares in words."""
     words = (f"{test} of {world}, {size}: {value:.1%}" for (world, size, test), value in shares.items())
     return f" ({'; '.join(words)})" if shares else ""
 
 
-def _power(rejected: Shares, sentence: str, world: str, size: int, test: str) -> Claim:
-    small, large = (_share(rejected[world, n, test]) for n in SIZES)
+def _claim_power(rejected: Shares, sentence: str, world: str, size: int, test: str) -> Claim:
+    small, large = (_rejected_share(rejected[world, n, test]) for n in SIZES)
     return Claim(
         sentence,
-        _share(rejected[world, size, test]) >= 0.8,
+        _rejected_share(rejected[world, size, test]) >= 0.8,
         f"rejected in {small:.0%} of worlds at {SIZES[0]} impressions a cell, {large:.0%} at {SIZES[1]}",
     )
 
 
-def _figure() -> Figure:
+def _figure() -> StudyFigure:
     """Figure 1."""
     r = np.linspace(0.0, 1.0, 101)
     rows = [
@@ -179,7 +182,7 @@ def _figure() -> Figure:
         f"Figure 1: click probability against relevance. Plackett–Luce choice beside other relevances of {OTHERS} "
         f"in sum is not affine; a cascade with α = {CASCADE} is"
     )
-    return Figure("figure1", caption, chart)
+    return StudyFigure("figure1", caption, chart)
 
 
 _READING = (

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from elute.auditing.assumptions.groups import Groups
 from elute.cells.counts import Clustered, Counts
 from elute.estimate.solve.problem import Floats
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 from elute.simulation.users import (
-    Cascade,
+    CascadeUser,
     ContextualPositionBased,
     DynamicBayesian,
     PlackettLuceChoice,
@@ -40,7 +40,7 @@ _QUIET = np.geomspace(0.02, 1.0, PLACES)
 """How relevant the other results of each context are, as a share: from all but an empty page to a full one."""
 
 
-class Log(NamedTuple):
+class WorldLog(NamedTuple):
     """Counts, the device of every impression, and true relevance by item."""
 
     counts: Counts
@@ -48,14 +48,14 @@ class Log(NamedTuple):
     relevance: Floats
 
 
-def _users() -> dict[str, tuple[User, bool]]:
+def _make_users() -> dict[str, tuple[User, bool]]:
     """Users, and whether only the position is recorded."""
     return {
         "pbm": (PositionBased(), False),
         "contextual pbm": (_CONTEXTS, False),
         "trust": (Trust(*trust_bias()), False),
-        "cascade": (Cascade(), False),
-        "cascade, by position": (Cascade(), True),
+        "cascade": (CascadeUser(), False),
+        "cascade, by position": (CascadeUser(), True),
         "dbn": (DynamicBayesian(), False),
         "dbn, by position": (DynamicBayesian(), True),
         "plackett-luce": (PlackettLuceChoice(), False),
@@ -63,18 +63,18 @@ def _users() -> dict[str, tuple[User, bool]]:
     }
 
 
-WORLDS = tuple(_users())
+WORLDS = tuple(_make_users())
 
 
-def draw(world: str, impressions: int, rng: np.random.Generator) -> Log:
+def draw(world: str, impressions: int, rng: np.random.Generator) -> WorldLog:
     """A log of one world, with `impressions` for every cell."""
-    user, by_position = _users()[world]
+    user, by_position = _make_users()[world]
     seen = rng.random((ITEMS, PLACES)) < DENSITY
     seen[np.arange(ITEMS), rng.integers(PLACES, size=ITEMS)] = True
     seen[rng.integers(ITEMS, size=PLACES), np.arange(PLACES)] = True
     item, factor = np.nonzero(seen)
     r = rng.uniform(0.05, 0.95, ITEMS)
-    p_of = _over_pages if by_position else _in_context
+    p_of = _probabilities_over_pages if by_position else _probabilities_in_context
     if by_position:
         r *= np.repeat(np.linspace(0.25, 1.0, QUERIES), ITEMS // QUERIES)
     share = rng.uniform(0.1, 0.9, ITEMS)[item]
@@ -82,10 +82,12 @@ def draw(world: str, impressions: int, rng: np.random.Generator) -> Log:
     shown = np.stack((impressions - on_second, on_second))
     p = p_of(user, r, item, factor, rng)
     clicks = rng.binomial(shown, p)
-    return Log(_counts(item, factor, shown.sum(axis=0), clicks.sum(axis=0)), _groups(item, factor, shown, clicks), r)
+    return WorldLog(
+        _make_counts(item, factor, shown.sum(axis=0), clicks.sum(axis=0)), _make_groups(item, factor, shown, clicks), r
+    )
 
 
-def _in_context(
+def _probabilities_in_context(
     user: User, r: Floats, item: NDArray[np.int64], factor: NDArray[np.int64], rng: np.random.Generator
 ) -> Floats:
     """P(click) by device and cell: the item at its place on the context's own page."""
@@ -93,7 +95,7 @@ def _in_context(
     return _probabilities(user, others[factor], r[item], factor)
 
 
-def _over_pages(
+def _probabilities_over_pages(
     user: User, r: Floats, item: NDArray[np.int64], factor: NDArray[np.int64], rng: np.random.Generator
 ) -> Floats:
     """The same on average over random pages of the item's query, without the item itself."""
@@ -113,10 +115,10 @@ def _probabilities(user: User, pages: Floats, relevance: Floats, place: NDArray[
     pages[rows, place] = relevance
     length = np.full(len(place), PLACES)
     devices = (np.full(pages.shape, device, np.int32) for device in (0, 1))
-    return np.stack([user.probabilities(Shown(pages, length, None, device))[rows, place] for device in devices])
+    return np.stack([user.probabilities(ShownPages(pages, length, None, device))[rows, place] for device in devices])
 
 
-def _counts(
+def _make_counts(
     item: NDArray[np.int64], factor: NDArray[np.int64], shown: NDArray[np.int64], clicks: NDArray[np.int64]
 ) -> Counts:
     offsets = np.searchsorted(item, np.arange(ITEMS + 1)).astype(np.int64)
@@ -126,7 +128,7 @@ def _counts(
     return Counts(offsets, factor.astype(np.int32), *amounts, names, None, 0.0, lambda: items)
 
 
-def _groups(
+def _make_groups(
     item: NDArray[np.int64], factor: NDArray[np.int64], shown: NDArray[np.int64], clicks: NDArray[np.int64]
 ) -> Groups:
     some = shown.ravel() > 0

@@ -14,9 +14,9 @@ from elute.estimate.solve.problem import Floats, pose
 from elute.estimate.solve.standard_errors import log_errors
 from elute.kernels.merge import add_cells
 from elute.log import read_log
-from elute.repair.swap import swap
+from elute.repair.swap_plan import plan_swaps
 from elute.reporting.charts import specs
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 _FACTORS, _PARTS, _ITEMS = 10, ((0, 1, 2, 3), (4, 5, 6), (7, 8, 9)), 60
@@ -39,12 +39,12 @@ def run(study: Study) -> Reproduction:
     missed: dict[tuple[str, int], list[float]] = {}
     done = 0
     for world_rng, plan_rng, click_rng in study.generators(3):
-        world = _world(world_rng)
+        world = _draw_world(world_rng)
         with read_log(world.table, item="item", impressions="shown") as log:
             verdict = check(log)
             for budget in _BUDGETS:
                 for strategy in _STRATEGIES:
-                    counts = _shown(verdict.counts, world, _planned(verdict, strategy, budget, plan_rng), click_rng)
+                    counts = _show(verdict.counts, world, _plan(verdict, strategy, budget, plan_rng), click_rng)
                     problem = pose(counts, None)
                     errors = log_errors(problem, world.propensity, world.relevance)[0]
                     fitted = PBM(relevance_prior="none").fit(counts).propensity_
@@ -54,7 +54,7 @@ def run(study: Study) -> Reproduction:
             done += 1
             study.progress("worlds", done, study.seeds)
     compared = [
-        Compared({"strategy": strategy, "figure": what, "budget": f"{budget:,} impressions"}, tuple(values))
+        ComparedValue({"strategy": strategy, "figure": what, "budget": f"{budget:,} impressions"}, tuple(values))
         for what, found in (("largest standard error", largest), ("largest error made", missed))
         for (strategy, budget), values in found.items()
     ]
@@ -79,7 +79,7 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _world(rng: np.random.Generator) -> _World:
+def _draw_world(rng: np.random.Generator) -> _World:
     relevance, propensity = rng.uniform(0.05, 0.7, _ITEMS), np.sort(rng.uniform(0.1, 0.9, _FACTORS))[::-1]
     rows = []
     for item in range(_ITEMS):
@@ -96,18 +96,18 @@ def _world(rng: np.random.Generator) -> _World:
     )
 
 
-def _planned(verdict: Check, strategy: str, budget: int, rng: np.random.Generator) -> list[tuple[int, int, int]]:
+def _plan(verdict: Check, strategy: str, budget: int, rng: np.random.Generator) -> list[tuple[int, int, int]]:
     """(item, position, impressions) by name."""
     if strategy == _RANDOM:
-        return _at_random(rng, budget)
+        return _plan_at_random(rng, budget)
     if strategy == _LINKS:
-        swaps = swap(verdict).swaps
+        swaps = plan_swaps(verdict).swaps
         return [(s.item["item"], s.target["position"], budget // len(swaps)) for s in swaps]
-    plan = swap(verdict, budget=budget, objective="max" if strategy == _GREEDY else "mean")
+    plan = plan_swaps(verdict, budget=budget, objective="max" if strategy == _GREEDY else "mean")
     return [(s.item["item"], s.target["position"], s.impressions_planned or 0) for s in plan.swaps]
 
 
-def _at_random(rng: np.random.Generator, budget: int) -> list[tuple[int, int, int]]:
+def _plan_at_random(rng: np.random.Generator, budget: int) -> list[tuple[int, int, int]]:
     part = {position: i for i, own in enumerate(_PARTS) for position in own}
     while True:
         items, targets = rng.integers(_ITEMS, size=_RANDOM_SWAPS), rng.integers(_FACTORS, size=_RANDOM_SWAPS)
@@ -118,7 +118,7 @@ def _at_random(rng: np.random.Generator, budget: int) -> list[tuple[int, int, in
             return [(i, t, budget // _RANDOM_SWAPS) for i, t in zip(items.tolist(), targets.tolist(), strict=True)]
 
 
-def _shown(counts: Counts, world: _World, planned: list[tuple[int, int, int]], rng: np.random.Generator) -> Counts:
+def _show(counts: Counts, world: _World, planned: list[tuple[int, int, int]], rng: np.random.Generator) -> Counts:
     """The log with what was planned, clicked as the truth has it; items and positions in order of their names."""
     cells = np.repeat(counts.items["item"].to_numpy(), np.diff(counts.offsets)), counts.factor
     rows = np.array(planned, np.int64).reshape(-1, 3)
@@ -151,11 +151,13 @@ def _claims(
     return tuple(found)
 
 
-def _figures(largest: dict[tuple[str, int], list[float]]) -> tuple[Figure, ...]:
+def _figures(largest: dict[tuple[str, int], list[float]]) -> tuple[StudyFigure, ...]:
     rows = [
         {"budget": f"{budget:,} impressions", "strategy": strategy, "largest standard error": value}
         for (strategy, budget), values in largest.items()
         for value in values
     ]
     chart = specs.boxes(rows, x="budget", y="largest standard error", series="strategy", log_y=True, size=(520, 260))
-    return (Figure("errors", "Largest standard error of a log propensity after the budget is spent, by world", chart),)
+    return (
+        StudyFigure("errors", "Largest standard error of a log propensity after the budget is spent, by world", chart),
+    )

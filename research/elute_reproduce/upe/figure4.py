@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
-from elute_reproduce.upe import charts
-from elute_reproduce.upe.grid import Grid, runs
-from elute_reproduce.upe.learners import DLA, FITTED, RANDOM, READINGS
-from elute_reproduce.upe.tables import SOURCE, TRUTH, close, covered, errors, fitted_note, ratios, settings
-from elute_reproduce.upe.worlds import ONLINE, Graded, graded_sets
+from elute_reproduce.upe.experiment.grid import Grid, collect_runs
+from elute_reproduce.upe.experiment.learners import DLA, FITTED, RANDOM, READINGS
+from elute_reproduce.upe.experiment.worlds import ONLINE, Graded, load_graded_sets
+from elute_reproduce.upe.presentation import charts
+from elute_reproduce.upe.presentation.tables import (
+    SOURCE,
+    TRUTH,
+    claim_close,
+    claim_covered,
+    compute_errors,
+    describe_fit,
+    describe_settings,
+    ratios,
+)
 
 _LEARNERS = (RANDOM, FITTED, *READINGS, DLA)
 _AT = (2_500, 5_000, 7_500, 10_000)
@@ -18,24 +27,24 @@ _AT = (2_500, 5_000, 7_500, 10_000)
 
 def run(study: Study) -> Reproduction:
     """The learners of the figure, with `ipw-random` and `elute` beside them, on every set."""
-    sets = graded_sets(study.data)
-    grids = [runs(study, one, [(ONLINE, name) for name in _LEARNERS]) for one in sets]
+    sets = load_graded_sets(study.data)
+    grids = [collect_runs(study, one, [(ONLINE, name) for name in _LEARNERS]) for one in sets]
     pairs = list(zip(sets, grids, strict=True))
-    off = float(np.mean([errors(grid[ONLINE, FITTED]).mean() for grid in grids]))
-    notes = "; ".join(fitted_note(one, grid, ONLINE) for one, grid in pairs)
+    off = float(np.mean([compute_errors(grid[ONLINE, FITTED]).mean() for grid in grids]))
+    notes = "; ".join(describe_fit(one, grid, ONLINE) for one, grid in pairs)
     return Reproduction(
         name="upe-figure4",
         title="Figure 4: the propensity of position 1, online",
         source=f"{SOURCE}, Figure 4; {', '.join(one.name for one in sets)}",
-        settings=(*settings(study, sets, grids), "Lists are renewed after 2,500, 5,000 and 7,500 steps."),
+        settings=(*describe_settings(study, sets, grids), "Lists are renewed after 2,500, 5,000 and 7,500 steps."),
         compared=[entry for one, grid in pairs for entry in _rows(one, grid)],
         claims=[claim for one, grid in pairs for claim in _claims(one, grid)],
         figures=[
-            Figure(
+            StudyFigure(
                 one.name,
                 f"{one.name}: p₁/p₁₀ as training goes on, on a log scale; median over seeds, bands from the least to "
                 "the largest.",
-                charts.learning(grid, ONLINE, _LEARNERS),
+                charts.draw_learning(grid, ONLINE, _LEARNERS),
             )
             for one, grid in pairs
         ],
@@ -48,9 +57,9 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _rows(graded: Graded, grid: Grid) -> list[Compared]:
+def _rows(graded: Graded, grid: Grid) -> list[ComparedValue]:
     return [
-        Compared(
+        ComparedValue(
             {"data": graded.name, "learner": learner, "p₁/p₁₀ at step": f"{step:,}"},
             tuple(float(one.ratios[one.steps.index(step), 0]) for one in own),
         )
@@ -63,8 +72,8 @@ def _rows(graded: Graded, grid: Grid) -> list[Compared]:
 def _claims(graded: Graded, grid: Grid) -> list[Claim]:
     error = {name: float(np.abs(np.log(ratios(grid[ONLINE, name]) / TRUTH)).mean()) for name in (DLA, *READINGS)}
     return [
-        *(close(graded, grid, ONLINE, name) for name in _LEARNERS),
-        covered(graded, grid, ONLINE),
+        *(claim_close(graded, grid, ONLINE, name) for name in _LEARNERS),
+        claim_covered(graded, grid, ONLINE),
         *(
             Claim(
                 f"{graded.name}: {name} ends nearer the truth than {DLA}.",

@@ -4,13 +4,22 @@ enough to tell learners apart, with other readings of UPE. Ours; nothing is publ
 from __future__ import annotations
 
 from elute.reporting.charts import specs
-from elute_reproduce.result import Claim, Compared, Figure, Reproduction
+from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
-from elute_reproduce.upe import charts as upe_charts
-from elute_reproduce.upe.grid import Grid, runs
-from elute_reproduce.upe.learners import DLA, FIGURE, FITTED, NAIVE, RANDOM, READINGS, TRUE
-from elute_reproduce.upe.tables import MERGED, SOURCE, beats, close, covered, fitted_note, ratios, settings
-from elute_reproduce.upe.worlds import ONLINE, STRONG, VARIED, WEAK, Graded, synthetic_set
+from elute_reproduce.upe.experiment.grid import Grid, collect_runs
+from elute_reproduce.upe.experiment.learners import DLA, FIGURE, FITTED, NAIVE, RANDOM, READINGS, TRUE
+from elute_reproduce.upe.experiment.worlds import ONLINE, STRONG, VARIED, WEAK, Graded, make_synthetic_set
+from elute_reproduce.upe.presentation import charts as upe_charts
+from elute_reproduce.upe.presentation.tables import (
+    MERGED,
+    SOURCE,
+    claim_better,
+    claim_close,
+    claim_covered,
+    describe_fit,
+    describe_settings,
+    ratios,
+)
 
 SEEDS = 3
 _MORE = (TRUE, "rem", "vectorization")
@@ -24,24 +33,27 @@ _PARADIGMS = (WEAK, STRONG, VARIED, ONLINE)
 
 def run(study: Study) -> Reproduction:
     """The learners of Figure 3 everywhere, and some more under fixed lists."""
-    graded = synthetic_set()
+    graded = make_synthetic_set()
     cells = [(policy, name) for policy in (STRONG, WEAK) for name in (*FIGURE, *_MORE)]
     cells += [(paradigm, name) for paradigm in (VARIED, ONLINE) for name in FIGURE]
-    grid = runs(study, graded, cells, most=SEEDS)
+    grid = collect_runs(study, graded, cells, most=SEEDS)
     return Reproduction(
         name="upe-propensities",
         title="UPE: which learner finds the propensities?",
         source=f"The question of Figure 3 of {SOURCE}; a synthetic set, not its data",
-        settings=settings(study, [graded], [grid], SEEDS, _POLICIES),
+        settings=describe_settings(study, [graded], [grid], SEEDS, _POLICIES),
         compared=_rows(grid),
         claims=_claims(graded, grid),
         figures=[
-            Figure(
+            StudyFigure(
                 "curves",
                 "Propensities against position 10, on a log scale; median over seeds, bands from the least to the "
                 "largest. Where the truth is hidden, `ipw-random` or `elute` lie on it.",
-                specs.beside(
-                    *(specs.titled(upe_charts.curves(grid, paradigm, _SHOWN), paradigm) for paradigm in _PARADIGMS)
+                specs.place_side_by_side(
+                    *(
+                        specs.add_title(upe_charts.draw_curves(grid, paradigm, _SHOWN), paradigm)
+                        for paradigm in _PARADIGMS
+                    )
                 ),
             )
         ],
@@ -49,30 +61,34 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _rows(grid: Grid) -> list[Compared]:
+def _rows(grid: Grid) -> list[ComparedValue]:
     rows = []
     for learner in (*FIGURE, *_MORE):
         for paradigm in _PARADIGMS:
             if own := grid.get((paradigm, learner)):
                 values = {"p₁/p₁₀": ratios(own).tolist(), "nDCG@10": [one.mean("nDCG@10") for one in own]}
                 for name, measured in values.items():
-                    rows.append(Compared({"learner": learner, "quantity": f"{paradigm}: {name}"}, tuple(measured)))
+                    rows.append(ComparedValue({"learner": learner, "quantity": f"{paradigm}: {name}"}, tuple(measured)))
     return rows
 
 
 def _claims(graded: Graded, grid: Grid) -> list[Claim]:
     return [
-        *(close(graded, grid, policy, DLA) for policy in (WEAK, STRONG)),
-        *(close(graded, grid, policy, name) for policy in (WEAK, STRONG) for name in READINGS),
-        *(close(graded, grid, paradigm, name) for paradigm in (VARIED, ONLINE) for name in (DLA, *READINGS, FITTED)),
-        *(covered(graded, grid, paradigm) for paradigm in (VARIED, ONLINE)),
-        *(beats(graded, grid, paradigm, FITTED, DLA) for paradigm in (VARIED, ONLINE)),
-        *(beats(graded, grid, policy, TRUE, NAIVE) for policy in (WEAK, STRONG)),
+        *(claim_close(graded, grid, policy, DLA) for policy in (WEAK, STRONG)),
+        *(claim_close(graded, grid, policy, name) for policy in (WEAK, STRONG) for name in READINGS),
+        *(
+            claim_close(graded, grid, paradigm, name)
+            for paradigm in (VARIED, ONLINE)
+            for name in (DLA, *READINGS, FITTED)
+        ),
+        *(claim_covered(graded, grid, paradigm) for paradigm in (VARIED, ONLINE)),
+        *(claim_better(graded, grid, paradigm, FITTED, DLA) for paradigm in (VARIED, ONLINE)),
+        *(claim_better(graded, grid, policy, TRUE, NAIVE) for policy in (WEAK, STRONG)),
     ]
 
 
 def _reading(graded: Graded, grid: Grid) -> list[str]:
-    notes = "; ".join(fitted_note(graded, grid, paradigm) for paradigm in _PARADIGMS)
+    notes = "; ".join(describe_fit(graded, grid, paradigm) for paradigm in _PARADIGMS)
     return [
         f"The log behind `elute`. {notes}. {MERGED}",
         "Joint learning overestimates the first positions under the strong policy and hardly under the weak one, as "

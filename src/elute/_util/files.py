@@ -14,19 +14,19 @@ import pyarrow.parquet as pq
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file."""
-    with whole(Path(path)) as temporary:
+    with write_atomically(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_parquet(path: str | Path, table: pa.Table) -> None:
     """Write a table."""
-    with whole(Path(path)) as temporary:
+    with write_atomically(Path(path)) as temporary:
         pq.write_table(table, temporary)
 
 
-def write_parts(path: str | Path, parts: Iterable[pa.Table]) -> None:
+def write_row_groups(path: str | Path, parts: Iterable[pa.Table]) -> None:
     """Write a table that comes in parts, each a row group."""
-    with whole(Path(path)) as temporary:
+    with write_atomically(Path(path)) as temporary:
         writer = None
         try:
             for part in parts:
@@ -38,14 +38,14 @@ def write_parts(path: str | Path, parts: Iterable[pa.Table]) -> None:
 
 
 @contextmanager
-def whole(target: Path) -> Iterator[Path]:
+def write_atomically(target: Path) -> Iterator[Path]:
     """A temporary name beside the target, renamed to it once everything is written.
 
     What processes that were killed have left under such names is removed.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     for left in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
-        if not _runs(left.name.split(".")[-2]):
+        if not _is_running(left.name.split(".")[-2]):
             left.unlink(missing_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -55,7 +55,7 @@ def whole(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _runs(process: str) -> bool:
+def _is_running(process: str) -> bool:
     """Whether a process is there; what is no process's number counts as one."""
     try:
         os.kill(int(process), 0)

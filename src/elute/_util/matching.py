@@ -20,7 +20,7 @@ Ids = Sequence[pa.Array]
 """One text column for each part of an id, equally long."""
 
 
-def ids(table: pa.Table, columns: Sequence[str]) -> list[pa.Array]:
+def id_columns(table: pa.Table, columns: Sequence[str]) -> list[pa.Array]:
     """Some columns as text."""
     found = []
     for name in columns:
@@ -55,11 +55,10 @@ def refuse_repeats(columns: Ids, place: str) -> None:
     """Raise an error if two rows have the same ids."""
     again = np.flatnonzero(match(columns, columns) != np.arange(len(columns[0])))
     if len(again):
-        raise EluteError(
-            f"{place}: {len(again):,} rows repeat an item, for instance {named(columns, int(again[0]))}; keep one each"
-        )
+        example = describe_row(columns, int(again[0]))
+        raise EluteError(f"{place}: {len(again):,} rows repeat an item, for instance {example}; keep one row each")
 
 
-def named(columns: Ids, row: int) -> str:
+def describe_row(columns: Ids, row: int) -> str:
     """One row's ids, for a message."""
     return "·".join(str(column[row].as_py()) for column in columns)

@@ -21,11 +21,11 @@ _PREFIX = "elute-"
 _LOCK = ".elute-in-use"
 
 
-def folder(spill: str | Path | None) -> tuple[Path, Callable[[], None]]:
+def make_folder(spill: str | Path | None) -> tuple[Path, Callable[[], None]]:
     """A new folder in `spill`, or where the system keeps such things, and what removes it."""
     try:
         made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=spill))
-        lock = _locked(made)
+        lock = _lock_folder(made)
     except OSError as error:
         failed = f"cannot write to '{spill or tempfile.gettempdir()}': {error.strerror}"
         raise EluteError(f"{failed}; name a folder that can be written to") from error
@@ -39,7 +39,7 @@ def folder(spill: str | Path | None) -> tuple[Path, Callable[[], None]]:
     return made, remove
 
 
-def _locked(made: Path) -> int:
+def _lock_folder(made: Path) -> int:
     """Locked before it has the name by which others find it."""
     before = made / f"{_LOCK}.new"
     lock = os.open(before, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

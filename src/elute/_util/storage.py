@@ -17,40 +17,40 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
-SHARE = 4
+FRACTION = 4
 """Arrays go to disk where they would take more than one part in so many of the memory."""
 
 
-class Room(Protocol):
+class Storage(Protocol):
     """What a reader of something large writes to."""
 
     on_disk: bool
 
-    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    def new_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array to fill."""
         ...
 
-    def table(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    def write_table(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
         """All batches as one table."""
         ...
 
 
-class Memory:
+class MemoryStorage:
     """Arrays in memory."""
 
     on_disk = False
 
-    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    def new_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         return np.empty(shape, dtype)
 
-    def table(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    def write_table(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
         return pa.Table.from_batches(batches, schema)
 
 
-MEMORY = Memory()
+MEMORY = MemoryStorage()
 
 
-class Disk:
+class DiskStorage:
     """Arrays in files of a folder."""
 
     on_disk = True
@@ -58,10 +58,10 @@ class Disk:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    def new_array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         return np.lib.format.open_memmap(self._folder / f"{name}.npy", "w+", np.dtype(dtype), shape)
 
-    def table(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    def write_table(self, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.Table:
         path = str(self._folder / f"{name}.arrow")
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
             for batch in batches:
@@ -70,25 +70,25 @@ class Disk:
 
 
 @contextmanager
-def beside(target: Path, on_disk: bool) -> Iterator[Room]:
-    """Room in memory, or in a hidden folder beside `target` that is deleted afterwards."""
+def open_storage(target: Path, on_disk: bool) -> Iterator[Storage]:
+    """Storage in memory, or in a hidden folder beside `target` that is deleted afterwards."""
     if not on_disk:
         yield MEMORY
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        yield Disk(folder)
+        yield DiskStorage(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def too_large(size: int) -> bool:
+def exceeds_memory(size: int) -> bool:
     """Whether so many bytes of arrays should go to disk."""
-    return size > memory() // SHARE
+    return size > available_memory() // FRACTION
 
 
-def memory() -> int:
+def available_memory() -> int:
     """Bytes of memory that this process may use: the machine's, or its container's."""
     found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with suppress(OSError, ValueError):

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 
-def plain(value: object, width: int = 40) -> str:
+def to_one_line(value: object, width: int = 40) -> str:
     """A value on one line: control characters escaped, long text cut."""
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def listed(rows: Iterable[Mapping[str, object]], most: int) -> str:
+def list_rows(rows: Iterable[Mapping[str, object]], most: int) -> str:
     """Some rows in few words: `1, 2, 3 …` for one column, `a·1, b·2 …` for several."""
     rows = list(rows)
-    words = ["·".join(plain(value, 24) for value in row.values()) for row in rows[:most]]
+    words = ["·".join(to_one_line(value, 24) for value in row.values()) for row in rows[:most]]
     return ", ".join(words) + (" …" if len(rows) > most else "")
 
 
-def count(n: int | None) -> str:
+def format_count(n: int | None) -> str:
     """A number with separators, or a dash where there is none."""
     return "–" if n is None else f"{n:,}"
 
 
-def share(value: float | None) -> str:
+def format_share(value: float | None) -> str:
     """A share in percent, never rounded up to all or down to nothing."""
     if value is None:
         return "–"

@@ -21,7 +21,7 @@ def is_remote(source: str) -> bool:
     return _scheme(source) in _REMOTE
 
 
-def shown(source: str) -> str:
+def hide_secrets(source: str) -> str:
     """The source without passwords, tokens and signatures; what is no URL stays as it is.
 
     Where it is unclear what belongs to a password, more is left out rather than less. A user's name is kept for
@@ -40,20 +40,20 @@ def shown(source: str) -> str:
     return f"{scheme}://{re.sub(parameters, '?…', place, flags=re.DOTALL)}"
 
 
-def public(source: str) -> str | None:
+def to_public_address(source: str) -> str | None:
     """The address without secrets, as it can be opened by somebody who has the credentials elsewhere.
 
     None where that is not known: what follows ? at https may be a signature or the file's name.
     """
-    address, mark, table = shown(source).partition("#")
+    address, mark, table = hide_secrets(source).partition("#")
     server, asked, parameters = address.partition("?")
     if is_postgres(source):
         kept = "&".join(part for part in parameters.split("&") if not _PASSWORD.match(part))
         return f"{server}{'?' if kept else ''}{kept}{mark}{table}"
-    return shown(source) if _scheme(source) == "s3" else None if asked else server
+    return hide_secrets(source) if _scheme(source) == "s3" else None if asked else server
 
 
-def scrubbed(message: str, source: str) -> str:
+def scrub_passwords(message: str, source: str) -> str:
     """A library's message about a source, without the passwords of its URL."""
     credentials = source.partition("://")[2].rpartition("@")[0]
     passwords = [credentials.partition(":")[2], *(found[1] for found in _PASSWORD.findall(source))]
@@ -64,7 +64,7 @@ def scrubbed(message: str, source: str) -> str:
     return message
 
 
-def censored(message: str) -> str:
+def censor_urls(message: str) -> str:
     """A message whose writer did not know of secrets, without the passwords of the URLs in it."""
     return re.sub(r"(://[^\s@/:]*):[^\s@]*@", r"\1@", message)
 

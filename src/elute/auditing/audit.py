@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from elute.auditing.assumptions.finding import Finding
-from elute.auditing.assumptions.shape import shape
-from elute.auditing.comparison import Compared
+from elute.auditing.assumptions.shape import classify_shape
+from elute.auditing.comparison import Comparison
 from elute.results.base import Fields, Result
 from elute.results.card import Bars, Card, Tone
 
@@ -19,7 +19,7 @@ class Audit(Result):
     """`fits`: the models compared, None where only assumptions were tested. `findings`: on assumptions, None where they
     were not."""
 
-    fits: Compared | None
+    fits: Comparison | None
     findings: tuple[Finding, ...] | None = None
 
     @property
@@ -32,7 +32,7 @@ class Audit(Result):
         fields = {} if self.fits is None else self.fits.to_dict()
         if self.findings is not None:
             fields["assumptions"] = [finding.to_dict() for finding in self.findings]
-            fields["shape"] = shape(self.findings).to_dict()
+            fields["shape"] = classify_shape(self.findings).to_dict()
         return fields
 
     @classmethod

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute._util.matching import match, named
+from elute._util.matching import describe_row, match
 from elute.auditing.cmip.metric import Cmip, Name, cmip
 from elute.auditing.cmip.strata import MOST_GRADES, SMALLEST
 from elute.auditing.labels import Labels, Scores
 from elute.auditing.perplexity import Perplexity, finish
-from elute.auditing.predictions import Predicted, Subject, count_losses, rank_rates, ranks_of
+from elute.auditing.predictions import Predicted, Subject, compute_rank_losses, predict_cells, ranks_of
 from elute.auditing.ranking_metrics import err, mrr, ndcg
-from elute.auditing.verdict import Evidence, Selection, Verdict, choose, verdict
+from elute.auditing.verdict import Evidence, Selection, Verdict, choose, reach_verdict
 from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.log import ClickLog
@@ -26,7 +26,7 @@ from elute.progress import Progress, silent
 Floats = NDArray[np.float64]
 
 
-class Ranked(NamedTuple):
+class RankingQuality(NamedTuple):
     """How well relevance ranks the judged items: means over the queries that have a relevant one, each its own list."""
 
     ndcg: float
@@ -41,7 +41,7 @@ class ModelAudit:
     name: str
     model: str
     perplexity: Perplexity
-    ranked: Ranked | None
+    ranked: RankingQuality | None
     evidence: Evidence
     verdict: Verdict
     shifted: Perplexity | None
@@ -53,12 +53,14 @@ class ModelAudit:
         return {
             "name": self.name,
             "model": self.model,
-            "perplexity": _finite(self.perplexity.mean),
-            "perplexity_at": [_finite(v) for v in self.perplexity.at_rank.tolist()],
-            **_ranking(self.ranked),
-            "cmip": None if e.cmip is None or e.monotone is None else _information(e.cmip, e.monotone),
-            "ood_perplexity": None if self.shifted is None else _finite(self.shifted.mean),
-            "ood_perplexity_at": None if self.shifted is None else [_finite(v) for v in self.shifted.at_rank.tolist()],
+            "perplexity": _finite_or_none(self.perplexity.mean),
+            "perplexity_at": [_finite_or_none(v) for v in self.perplexity.at_rank.tolist()],
+            **_ranking_fields(self.ranked),
+            "cmip": None if e.cmip is None or e.monotone is None else _cmip_fields(e.cmip, e.monotone),
+            "ood_perplexity": None if self.shifted is None else _finite_or_none(self.shifted.mean),
+            "ood_perplexity_at": None
+            if self.shifted is None
+            else [_finite_or_none(v) for v in self.shifted.at_rank.tolist()],
             "verdict": self.verdict.word,
             "sentence": self.verdict.sentence,
             "notes": list(self.notes),
@@ -66,7 +68,7 @@ class ModelAudit:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """All models, the one to take, and figures to compare with: `by_rank` is the perplexity of the log's click rate at
     each rank, `policy` how well the logging policy's own scores rank."""
 
@@ -74,7 +76,7 @@ class Compared:
     selection: Selection
     positions: list[Any] | None
     by_rank: float
-    policy: Ranked | None
+    policy: RankingQuality | None
     judged: int
 
     @property
@@ -90,7 +92,7 @@ class Compared:
             "judged_items": self.judged,
             "reference": {
                 "perplexity_by_rank": self.by_rank,
-                **{f"policy_{name}": value for name, value in _ranking(self.policy).items()},
+                **{f"policy_{name}": value for name, value in _ranking_fields(self.policy).items()},
             },
         }
 
@@ -104,20 +106,20 @@ def compare(
     estimator: Name | None = None,
     seed: int = 0,
     progress: Progress = silent,
-) -> Compared:
+) -> Comparison:
     """Judge every fit on the same impressions and the same items: the labelled ones that all fits know."""
     counts = log.counts(progress)
-    by_rank = finish(rank_rates(counts)).mean
-    judged = None if labels is None else _Judged.of(labels, scores, subjects)
-    missing = _missing(labels, judged)
+    by_rank = finish(compute_rank_losses(counts)).mean
+    judged = None if labels is None else _Judged.select(labels, scores, subjects)
+    missing = _explain_missing(labels, judged)
     models, evidence = [], []
-    for number, (subject, name) in enumerate(zip(subjects, _names(subjects), strict=True)):
+    for number, (subject, name) in enumerate(zip(subjects, _name_subjects(subjects), strict=True)):
         progress("auditing", number, len(subjects))
         fit = subject.fit
-        predicted = _predicted(subject, log, progress)
-        elsewhere = None if shifted is None else _predicted(subject, shifted, progress)
-        total, notes = finish(predicted.losses), _notes(fit, log, predicted, elsewhere)
-        ranked = None if judged is None else judged.ranked(judged.relevance[number])
+        predicted = _predict(subject, log, progress)
+        elsewhere = None if shifted is None else _predict(subject, shifted, progress)
+        total, notes = finish(predicted.losses), _list_notes(fit, log, predicted, elsewhere)
+        ranked = None if judged is None else judged.measure_ranking(judged.relevance[number])
         whole = monotone = None
         if judged is not None and not missing:
             whole = judged.cmip(number, estimator, seed)
@@ -134,13 +136,13 @@ def compare(
         )
         evidence.append(known)
         after = None if elsewhere is None else finish(elsewhere.losses)
-        models.append(ModelAudit(name, fit.model, total, ranked, known, verdict(known), after, notes))
-    return Compared(
+        models.append(ModelAudit(name, fit.model, total, ranked, known, reach_verdict(known), after, notes))
+    return Comparison(
         tuple(models),
         choose(evidence, [model.verdict for model in models]),
         ranks_of(counts.factors)[1],
         by_rank,
-        None if judged is None or judged.policy is None else judged.ranked(judged.policy, judged.scored),
+        None if judged is None or judged.policy is None else judged.measure_ranking(judged.policy, judged.scored),
         0 if judged is None else len(judged.grade),
     )
 
@@ -155,15 +157,15 @@ class _Judged:
     policy: Floats | None
 
     @classmethod
-    def of(cls, labels: Labels, scores: Scores | None, fits: Sequence[Subject]) -> _Judged:
+    def select(cls, labels: Labels, scores: Scores | None, fits: Sequence[Subject]) -> _Judged:
         relevance = np.full((len(fits), len(labels.grade)), np.nan)
         for number, fit in enumerate(fits):
             at = match(labels.items, fit.items)
             relevance[number] = np.where(at >= 0, fit.relevance[at], np.nan)
             if (at < 0).all():
                 raise EluteError(
-                    f"{fit.fit.label} knows no item of {labels.place}: labels name {named(labels.items, 0)}, "
-                    f"the fit {named(fit.items, 0)}; check the ids"
+                    f"{fit.fit.label} knows no item of {labels.place}: labels name {describe_row(labels.items, 0)}, "
+                    f"the fit {describe_row(fit.items, 0)}; check the ids"
                 )
         known = np.isfinite(relevance).all(axis=0)
         if not known.any():
@@ -172,7 +174,7 @@ class _Judged:
             relevance[:, known],
             labels.grade[known],
             None if labels.query is None else labels.query[known],
-            None if scores is None else scores.of(labels)[known],
+            None if scores is None else scores.look_up(labels)[known],
         )
 
     @property
@@ -180,7 +182,7 @@ class _Judged:
         """Where the policy's score is known."""
         return np.zeros(len(self.grade), np.bool_) if self.policy is None else np.isfinite(self.policy)
 
-    def ranked(self, values: Floats, rows: NDArray[np.bool_] | None = None) -> Ranked | None:
+    def measure_ranking(self, values: Floats, rows: NDArray[np.bool_] | None = None) -> RankingQuality | None:
         """These values as scores of some items. The highest grade of all satisfies with 1 - 1/2^grade (ERR); a grade of
         1 is relevant (MRR)."""
         if self.query is None:
@@ -191,7 +193,9 @@ class _Judged:
         lists = self.grade[order], values[order], offsets
         by_query = ndcg(*lists, without="skip"), err(*lists, highest=float(self.grade.max())), mrr(*lists)
         counted = ~np.isnan(by_query[0].by_query)
-        return Ranked(*(float(found.by_query[counted].mean()) if counted.any() else math.nan for found in by_query))
+        return RankingQuality(
+            *(float(found.by_query[counted].mean()) if counted.any() else math.nan for found in by_query)
+        )
 
     def cmip(self, fit: int, estimator: Name | None, seed: int) -> Cmip:
         if self.policy is None:
@@ -200,27 +204,27 @@ class _Judged:
         return cmip(self.relevance[fit][rows], self.policy[rows], self.grade[rows], estimator, seed)
 
 
-def _missing(labels: Labels | None, judged: _Judged | None) -> str:
+def _explain_missing(labels: Labels | None, judged: _Judged | None) -> str:
     """Why there is no CMIP, in words; empty where there is."""
     if labels is None or judged is None:
-        return "there are no labels (--labels)"
+        return "there are no labels"
     if judged.policy is None:
-        return "there are no scores of the logging policy (--policy-scores, or a column 'score' in the log)"
+        return "there are no scores of the logging policy, and the log has no column 'score'"
     by_grade = np.unique(judged.grade[judged.scored], return_counts=True)[1]
     if by_grade.sum() < SMALLEST or (len(by_grade) <= MOST_GRADES and by_grade.max() < SMALLEST):
         return f"no grade has {SMALLEST} items with a label, a relevance and a score of the policy"
     return ""
 
 
-def _predicted(subject: Subject, log: ClickLog, progress: Progress) -> Predicted:
+def _predict(subject: Subject, log: ClickLog, progress: Progress) -> Predicted:
     if subject.fit.propensities is None:
-        from elute.auditing.session_predictions import session_losses
+        from elute.auditing.session_predictions import predict_sessions
 
-        return session_losses(subject.fit, log)
-    return count_losses(subject, log.counts(progress))
+        return predict_sessions(subject.fit, log)
+    return predict_cells(subject, log.counts(progress))
 
 
-def _notes(fit: Fit, log: ClickLog, predicted: Predicted, elsewhere: Predicted | None) -> tuple[str, ...]:
+def _list_notes(fit: Fit, log: ClickLog, predicted: Predicted, elsewhere: Predicted | None) -> tuple[str, ...]:
     """What a reader of the figures should know."""
     notes = []
     if fit.provenance.log == log.engine.label:
@@ -238,7 +242,7 @@ def _notes(fit: Fit, log: ClickLog, predicted: Predicted, elsewhere: Predicted |
     return tuple(notes)
 
 
-def _names(subjects: Sequence[Subject]) -> list[str]:
+def _name_subjects(subjects: Sequence[Subject]) -> list[str]:
     """The fits' own names, or their paths where two share a name."""
     short = [subject.fit.name for subject in subjects]
     if len(set(short)) == len(short):
@@ -246,15 +250,15 @@ def _names(subjects: Sequence[Subject]) -> list[str]:
     return [str(subject.fit.folder or f"{subject.fit.name} {n}") for n, subject in enumerate(subjects, start=1)]
 
 
-def _information(whole: Cmip, monotone: Cmip) -> dict[str, Any]:
+def _cmip_fields(whole: Cmip, monotone: Cmip) -> dict[str, Any]:
     part = {key: getattr(monotone, key) for key in ("estimate", "low", "high")}
     return {**asdict(whole), "notes": list(whole.notes), "monotone": part}
 
 
-def _ranking(found: Ranked | None) -> dict[str, float | None]:
+def _ranking_fields(found: RankingQuality | None) -> dict[str, float | None]:
     """Fields of the JSON."""
-    return {name: None if found is None else _finite(getattr(found, name)) for name in Ranked._fields}
+    return {name: None if found is None else _finite_or_none(getattr(found, name)) for name in RankingQuality._fields}
 
 
-def _finite(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute._util.matching import ids, match, named, refuse_repeats
+from elute._util.matching import describe_row, id_columns, match, refuse_repeats
 from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY, Roles
-from elute.engines.duckdb.source import Source
+from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
 from elute.log import ClickLog
 
@@ -43,13 +43,13 @@ class Scores:
     items: list[pa.Array]
     score: Floats
 
-    def of(self, labels: Labels) -> Floats:
+    def look_up(self, labels: Labels) -> Floats:
         """By label; NaN where there is none."""
         at = match(labels.items, self.items)
         if (at < 0).all():
             raise EluteError(
-                f"no item of {labels.place} has a score in {self.place}: labels name {named(labels.items, 0)}, "
-                f"scores {named(self.items, 0)}; check the ids"
+                f"no item of {labels.place} has a score in {self.place}: labels name {describe_row(labels.items, 0)}, "
+                f"scores {describe_row(self.items, 0)}; check the ids"
             )
         return np.where(at < 0, np.nan, self.score[at])
 
@@ -59,52 +59,52 @@ def read_labels(source: TableSource, roles: Roles) -> Labels:
     path, table, columns, _ = _read(source, roles, "the labels", GRADE)
     query = roles.query if roles.query is not None and roles.query in table.column_names else DEFAULT_QUERY
     keys = list(dict.fromkeys(([query] if query in table.column_names else []) + columns))
-    refuse_repeats(ids(table, keys), path)
+    refuse_repeats(id_columns(table, keys), path)
     codes = None
     if query in table.column_names:
-        codes = ids(table, [query])[0].dictionary_encode().indices.to_numpy().astype(np.int64)
-    return Labels(path, ids(table, columns), _numbers(table, GRADE, path), codes)
+        codes = id_columns(table, [query])[0].dictionary_encode().indices.to_numpy().astype(np.int64)
+    return Labels(path, id_columns(table, columns), _to_numbers(table, GRADE, path), codes)
 
 
-def label_of_items(source: TableSource, items: pa.Table, roles: Roles) -> Floats:
+def read_item_labels(source: TableSource, items: pa.Table, roles: Roles) -> Floats:
     """P(relevant) of a log's items: the file's column `relevance`, or else its `grade`; NaN where there is none."""
     path, table, columns, value = _read(source, roles, "the labels", RELEVANCE, GRADE)
-    found, wanted = ids(table, columns), ids(items, roles.item)
+    found, wanted = id_columns(table, columns), id_columns(items, roles.item)
     refuse_repeats(found, path)
     at = match(wanted, found)
     if (at < 0).all():
         raise EluteError(
-            f"no item of the log has a label in {path}: the log names {named(wanted, 0)}, labels {named(found, 0)}; "
-            "check the ids"
+            f"no item of the log has a label in {path}: the log names {describe_row(wanted, 0)}, "
+            f"labels {describe_row(found, 0)}; check the ids"
         )
-    return np.where(at < 0, np.nan, _numbers(table, value, path)[at])
+    return np.where(at < 0, np.nan, _to_numbers(table, value, path)[at])
 
 
 def read_scores(source: TableSource, roles: Roles) -> Scores:
     """One score an item."""
     path, table, columns, _ = _read(source, roles, "the policy's scores", SCORE)
-    found = ids(table, columns)
+    found = id_columns(table, columns)
     refuse_repeats(found, path)
-    return Scores(path, found, _numbers(table, SCORE, path))
+    return Scores(path, found, _to_numbers(table, SCORE, path))
 
 
-def log_scores(log: ClickLog) -> Scores | None:
+def read_log_scores(log: ClickLog) -> Scores | None:
     """The mean of the log's own `score` column by item; None where it has none."""
     if SCORE not in log.engine.columns:
         return None
     item = log.roles.item
-    table = log.engine.means(item, SCORE)
+    table = log.engine.compute_means(item, SCORE)
     table = table.filter(pc.invert(pc.is_null(table[SCORE], nan_is_null=True)))
     place = f"column '{SCORE}' of {log.engine.label}"
-    return Scores(place, ids(table, item), _numbers(table, SCORE, place)) if table.num_rows else None
+    return Scores(place, id_columns(table, item), _to_numbers(table, SCORE, place)) if table.num_rows else None
 
 
 def _read(source: TableSource, roles: Roles, what: str, *values: str) -> tuple[str, pa.Table, list[str], str]:
     """How messages name the source, its rows with a value, which columns name their items, and the value's own: the
     first of `values` there is."""
     path = str(source) if isinstance(source, str | Path) else what
-    table = Source(source).table()
-    columns = _item_columns(table, roles)
+    table = DuckDBSource(source).read_table()
+    columns = _find_item_columns(table, roles)
     value = next((name for name in values if name in table.column_names), values[-1])
     missing = [name for name in (*columns, value) if name not in table.column_names]
     if missing:
@@ -118,7 +118,7 @@ def _read(source: TableSource, roles: Roles, what: str, *values: str) -> tuple[s
     return path, table, columns, value
 
 
-def _item_columns(table: pa.Table, roles: Roles) -> list[str]:
+def _find_item_columns(table: pa.Table, roles: Roles) -> list[str]:
     """The log's names; the usual names where the file has these instead."""
     usual = (DEFAULT_QUERY, DEFAULT_DOC)
     if len(roles.item) == len(usual) and roles.item[0] == roles.query:
@@ -129,8 +129,8 @@ def _item_columns(table: pa.Table, roles: Roles) -> list[str]:
     return list(roles.item)
 
 
-def _numbers(table: pa.Table, column: str, place: str) -> Floats:
+def _to_numbers(table: pa.Table, column: str, place: str) -> Floats:
     try:
         return np.asarray(table[column].cast(pa.float64()).to_numpy(), np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise EluteError(f"{place}: column '{column}' holds values that are no numbers; write numbers there") from None
+        raise EluteError(f"{place}: column '{column}' has values that are not numbers; write numbers there") from None

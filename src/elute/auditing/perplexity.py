@@ -25,7 +25,7 @@ class Losses(NamedTuple):
     bits: Floats
     impressions: Ranks
 
-    def plus(self, other: Losses) -> Losses:
+    def add(self, other: Losses) -> Losses:
         """Both together; one may have more ranks."""
         width = max(len(self.bits), len(other.bits))
         bits, impressions = np.zeros(width), np.zeros(width, np.int64)
@@ -42,11 +42,11 @@ class Perplexity(NamedTuple):
     mean: float
 
 
-def losses(
+def compute_losses(
     probabilities: ArrayLike, clicks: ArrayLike, *, ranks: ArrayLike | None = None, mask: ArrayLike | None = None
 ) -> Losses:
     """What perplexity adds up, for one part of a test set."""
-    p, c, rank = _impressions(probabilities, clicks, ranks, mask)
+    p, c, rank = _check_impressions(probabilities, clicks, ranks, mask)
     bits = -(xlogy(c, p) + xlog1py(1 - c, -p)) / np.log(2)
     width = int(rank.max(initial=0))
     return Losses(
@@ -69,7 +69,7 @@ def perplexity(
 
     `probabilities` must be P(click | page), without knowledge of the page's clicks: the Eq. 2 of the paper.
     """
-    return finish(losses(probabilities, clicks, ranks=ranks, mask=mask))
+    return finish(compute_losses(probabilities, clicks, ranks=ranks, mask=mask))
 
 
 def conditional_perplexity(
@@ -80,16 +80,18 @@ def conditional_perplexity(
     Models of sessions (UBM, DBN, neural ones) predict better when told the earlier clicks, so the two must not be
     compared with each other; that is why this one has a name of its own. Hand in the conditional probabilities.
     """
-    return finish(losses(probabilities, clicks, ranks=ranks, mask=mask))
+    return finish(compute_losses(probabilities, clicks, ranks=ranks, mask=mask))
 
 
 def log_likelihood(probabilities: ArrayLike, clicks: ArrayLike, *, mask: ArrayLike | None = None) -> float:
     """Σ log P(click or no click) over impressions, natural logarithm; -inf where a certain prediction was wrong."""
-    p, c, _ = _impressions(probabilities, clicks, None if np.ndim(probabilities) == 2 else np.ones_like(clicks), mask)
+    p, c, _ = _check_impressions(
+        probabilities, clicks, None if np.ndim(probabilities) == 2 else np.ones_like(clicks), mask
+    )
     return float((xlogy(c, p) + xlog1py(1 - c, -p)).sum())
 
 
-def _impressions(
+def _check_impressions(
     probabilities: ArrayLike, clicks: ArrayLike, ranks: ArrayLike | None, mask: ArrayLike | None
 ) -> tuple[Floats, Floats, Ranks]:
     """Flat arrays of what was shown, checked."""
@@ -100,10 +102,10 @@ def _impressions(
         )
     if p.ndim == 2:
         if ranks is not None:
-            raise EluteError("pages × ranks have their ranks from their columns; pass ranks= with flat arrays only")
+            raise EluteError("pages × ranks take their ranks from their columns; pass `ranks=` with flat arrays only")
         rank = np.broadcast_to(np.arange(1, p.shape[1] + 1), p.shape)
     elif ranks is None:
-        raise EluteError("flat probabilities need ranks=, the rank from 1 of every impression")
+        raise EluteError("flat probabilities need `ranks=`, the rank from 1 of every impression")
     else:
         rank = np.asarray(ranks)
     if rank.shape != p.shape:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute._util.matching import ids, match
+from elute._util.matching import id_columns, match
 from elute.auditing.perplexity import Losses
 from elute.cells.counts import Counts
 from elute.cells.factors import is_position
@@ -49,11 +49,11 @@ class Subject:
     impressions: Floats
 
     @classmethod
-    def of(cls, fit: Fit, roles: Roles) -> Subject:
+    def from_fit(cls, fit: Fit, roles: Roles) -> Subject:
         """Make sure that a fit speaks of the log's items and factors."""
         fit.require_columns(roles)
         values = [np.asarray(fit.relevance[name].to_numpy(), np.float64) for name in ("relevance", "impressions")]
-        return cls(fit, ids(fit.relevance, roles.item), values[0], values[1])
+        return cls(fit, id_columns(fit.relevance, roles.item), values[0], values[1])
 
 
 def ranks_of(factors: pa.Table) -> tuple[Ints, list[Any] | None]:
@@ -68,7 +68,7 @@ def ranks_of(factors: pa.Table) -> tuple[Ints, list[Any] | None]:
     return code.astype(np.int64) + 1, positions.tolist()
 
 
-def count_losses(subject: Subject, counts: Counts) -> Predicted:
+def predict_cells(subject: Subject, counts: Counts) -> Predicted:
     """Of a count model on a log's cells (Eq. 2 of the CMIP paper, its sums over impressions taken by cell)."""
     names = counts.factors.column_names
     table = subject.fit.propensities
@@ -78,8 +78,8 @@ def count_losses(subject: Subject, counts: Counts) -> Predicted:
     beta = (
         np.asarray(table["offset"].to_numpy(), np.float64) if "offset" in table.column_names else np.zeros_like(alpha)
     )
-    factor = match(ids(counts.factors, names), ids(table, names))
-    item = match(ids(counts.items, counts.items.column_names), subject.items)
+    factor = match(id_columns(counts.factors, names), id_columns(table, names))
+    item = match(id_columns(counts.items, counts.items.column_names), subject.items)
     known_items, known_factors = np.isfinite(subject.relevance), np.isfinite(alpha + beta)
     if not known_items.any() or not known_factors.any():
         raise EluteError(f"{subject.fit.label} has no relevance or no propensity to predict with; fit again")
@@ -95,10 +95,10 @@ def count_losses(subject: Subject, counts: Counts) -> Predicted:
     p = np.where(p <= 0, least, np.where(p >= 1, 1 - least, p))
     shown = counts.impressions.astype(np.float64)
     shares = (~seen_item[of_item], ~seen_factor[counts.factor], certain)
-    return Predicted(cell_losses(p, counts), *(float(shown[where].sum() / shown.sum()) for where in shares))
+    return Predicted(compute_cell_losses(p, counts), *(float(shown[where].sum() / shown.sum()) for where in shares))
 
 
-def cell_losses(probabilities: Floats, counts: Counts) -> Losses:
+def compute_cell_losses(probabilities: Floats, counts: Counts) -> Losses:
     """Of click probabilities by cell, all strictly between 0 and 1."""
     rank = ranks_of(counts.factors)[0][counts.factor] - 1
     shown, clicks = counts.impressions.astype(np.float64), counts.clicks.astype(np.float64)
@@ -106,9 +106,9 @@ def cell_losses(probabilities: Floats, counts: Counts) -> Losses:
     return Losses(np.bincount(rank, bits).astype(np.float64), np.bincount(rank, shown).astype(np.int64))
 
 
-def rank_rates(counts: Counts) -> Losses:
+def compute_rank_losses(counts: Counts) -> Losses:
     """The losses of a reader who knows the log's click rate at each rank and nothing of items: what a model of items
     must beat. The rate has half a click and half a skip added, so that it is never 0 or 1."""
     rank = ranks_of(counts.factors)[0][counts.factor] - 1
     shown, clicks = (np.bincount(rank, amounts.astype(np.float64)) for amounts in (counts.impressions, counts.clicks))
-    return cell_losses(((clicks + 0.5) / (shown + 1))[rank], counts)
+    return compute_cell_losses(((clicks + 0.5) / (shown + 1))[rank], counts)

@@ -44,15 +44,15 @@ def ndcg(
     """
     if without not in ("zero", "one", "skip"):
         raise EluteError(f"no rule '{without}' for queries without relevant documents; there are: zero, one, skip")
-    grade, score, offset = _lists(grades, scores, offsets, k, ties)
+    grade, score, offset = _check_lists(grades, scores, offsets, k, ties)
     gain = np.exp2(grade) - 1
     discount = np.where(_ranks(offset) <= (k or np.inf), 1 / np.log2(_ranks(offset) + 1), 0.0)
     found, ideal = np.zeros(len(offset) - 1), np.zeros(len(offset) - 1)
-    _each(_discounted, gain, score, offset, ties, found, discount)
-    _each(_discounted, gain, gain, offset, ties, ideal, discount)
+    _apply_to_lists(_sum_discounted, gain, score, offset, ties, found, discount)
+    _apply_to_lists(_sum_discounted, gain, gain, offset, ties, ideal, discount)
     empty = {"zero": 0.0, "one": 1.0, "skip": np.nan}[without]
     relevant = ideal > 0
-    return _values(np.where(relevant, found / np.where(relevant, ideal, 1.0), empty))
+    return _average(np.where(relevant, found / np.where(relevant, ideal, 1.0), empty))
 
 
 def err(
@@ -68,13 +68,13 @@ def err(
 
     A document of grade g satisfies with probability (2^g - 1) / 2^highest.
     """
-    grade, score, offset = _lists(grades, scores, offsets, k, ties)
+    grade, score, offset = _check_lists(grades, scores, offsets, k, ties)
     if grade.max(initial=0.0) > highest:
-        raise EluteError(f"a grade of {grade.max():g} is above the highest one, {highest:g}; pass highest=")
+        raise EluteError(f"a grade of {grade.max():g} is above the highest one, {highest:g}; pass `highest=`")
     satisfied = (np.exp2(grade) - 1) / np.exp2(highest)
     out = np.zeros(len(offset) - 1)
-    _each(_cascade, satisfied, score, offset, ties, out, _reciprocals(offset, k))
-    return _values(out)
+    _apply_to_lists(_sum_cascade, satisfied, score, offset, ties, out, _reciprocals(offset, k))
+    return _average(out)
 
 
 def mrr(
@@ -87,11 +87,13 @@ def mrr(
     ties: Ties = "average",
 ) -> Values:
     """1 / rank of the first document with a grade of at least `relevant`; 0 where there is none in the first k."""
-    grade, score, offset = _lists(grades, scores, offsets, k, ties)
+    grade, score, offset = _check_lists(grades, scores, offsets, k, ties)
     out = np.zeros(len(offset) - 1)
     # A document that satisfies for certain or not at all: the first relevant one ends the reading.
-    _each(_cascade, (grade >= relevant).astype(np.float64), score, offset, ties, out, _reciprocals(offset, k))
-    return _values(out)
+    _apply_to_lists(
+        _sum_cascade, (grade >= relevant).astype(np.float64), score, offset, ties, out, _reciprocals(offset, k)
+    )
+    return _average(out)
 
 
 def _ranks(offset: Offsets) -> Floats:
@@ -102,12 +104,12 @@ def _reciprocals(offset: Offsets, k: int | None) -> Floats:
     return np.where(_ranks(offset) <= (k or np.inf), 1 / _ranks(offset), 0.0)
 
 
-def _values(by_query: Floats) -> Values:
+def _average(by_query: Floats) -> Values:
     counted = by_query[~np.isnan(by_query)]
     return Values(by_query, float(counted.mean()) if len(counted) else float("nan"))
 
 
-def _lists(
+def _check_lists(
     grades: ArrayLike, scores: ArrayLike, offsets: ArrayLike, k: int | None, ties: Ties
 ) -> tuple[Floats, Floats, Offsets]:
     """The three arrays, checked."""
@@ -134,7 +136,7 @@ def _lists(
     return grade, score, offset
 
 
-def _each(
+def _apply_to_lists(
     metric: Callable[..., Any], value: Floats, score: Floats, offset: Offsets, ties: Ties, out: Floats, weight: Floats
 ) -> None:
     """Sort every list by score, the highest first and ties as given, and let `metric` fill `out`."""
@@ -144,7 +146,7 @@ def _each(
 
 
 @jit
-def _discounted(gain: Floats, score: Floats, offset: Offsets, average: bool, weight: Floats, out: Floats) -> None:
+def _sum_discounted(gain: Floats, score: Floats, offset: Offsets, average: bool, weight: Floats, out: Floats) -> None:
     """Σ gain · weight by rank; tied documents share the mean of their gains."""
     for query in range(out.shape[0]):
         first, last = offset[query], offset[query + 1]
@@ -163,7 +165,7 @@ def _discounted(gain: Floats, score: Floats, offset: Offsets, average: bool, wei
 
 
 @jit
-def _cascade(stop: Floats, score: Floats, offset: Offsets, average: bool, weight: Floats, out: Floats) -> None:
+def _sum_cascade(stop: Floats, score: Floats, offset: Offsets, average: bool, weight: Floats, out: Floats) -> None:
     """Σ weight(rank) · P(stops there), for a reader who goes downwards and stops at a document with chance `stop`.
 
     Over a random order of m tied documents, the reader passes the first j with the chance e_j / C(m, j), where e_j

@@ -13,7 +13,7 @@ def mcc(true: ArrayLike, estimated: ArrayLike) -> float:
 
     1: recovered up to scale and shift. NaN where either is constant: then there is no correlation.
     """
-    x, y = _pair(true, estimated)
+    x, y = _check_pair(true, estimated)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
     # Scaled by their width, so that tiny values do not underflow when squared.
@@ -23,7 +23,7 @@ def mcc(true: ArrayLike, estimated: ArrayLike) -> float:
 
 def click_mse(true: ArrayLike, predicted: ArrayLike, impressions: ArrayLike | None = None) -> float:
     """Mean squared error of predicted against true click probabilities; a mean over `impressions` where given."""
-    x, y = _pair(true, predicted)
+    x, y = _check_pair(true, predicted)
     if impressions is None:
         return float(np.mean((x - y) ** 2))
     weight = np.asarray(impressions, np.float64)
@@ -32,7 +32,7 @@ def click_mse(true: ArrayLike, predicted: ArrayLike, impressions: ArrayLike | No
     return float(weight @ (x - y) ** 2 / weight.sum())
 
 
-def _pair(true: ArrayLike, estimated: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _check_pair(true: ArrayLike, estimated: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     x, y = np.asarray(true, np.float64), np.asarray(estimated, np.float64)
     if x.ndim != 1 or x.shape != y.shape or len(x) == 0:
         raise EluteError(f"true and estimated values must be flat and equally long; they are {x.shape} and {y.shape}")

@@ -51,7 +51,7 @@ def select(perplexity: ArrayLike, ndcg: ArrayLike, cmip: ArrayLike) -> dict[str,
         raise EluteError("perplexity, ndcg and cmip must have one value for each model")
     if any(np.isnan(values).any() for values in cost.values()):
         raise EluteError("a model without perplexity, ndcg or cmip (NaN) cannot be selected from; leave it out")
-    return {name: _selected(strategy, cost) for name, strategy in STRATEGIES.items()}
+    return {name: _select_one(strategy, cost) for name, strategy in STRATEGIES.items()}
 
 
 def regret(out_of_distribution: ArrayLike, selected: int) -> float:
@@ -60,7 +60,7 @@ def regret(out_of_distribution: ArrayLike, selected: int) -> float:
     return float(values[selected] - values.min())
 
 
-def _selected(strategy: Strategy, cost: Mapping[str, NDArray[np.float64]]) -> int:
+def _select_one(strategy: Strategy, cost: Mapping[str, NDArray[np.float64]]) -> int:
     candidates = np.ones(len(cost[strategy.best]), np.bool_)
     for metric in strategy.top:
         first = np.zeros_like(candidates)

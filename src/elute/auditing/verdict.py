@@ -52,10 +52,10 @@ class Selection(NamedTuple):
     sentence: str
 
 
-def verdict(evidence: Evidence) -> Verdict:
+def reach_verdict(evidence: Evidence) -> Verdict:
     """Debiasedness first (Definition 4.2): unbiasedness needs it, and so do predictions that outlast the policy.
     It is not enough (a random model has it too), hence the look at clicks."""
-    word, first = _debiased(evidence)
+    word, first = _judge_debiasedness(evidence)
     sentences = [first]
     if not evidence.perplexity < evidence.by_rank:
         sentences.append("It predicts clicks no better than the mean click rate of each position.")
@@ -66,7 +66,7 @@ def verdict(evidence: Evidence) -> Verdict:
     return Verdict(word, " ".join(sentences))
 
 
-def _debiased(evidence: Evidence) -> Verdict:
+def _judge_debiasedness(evidence: Evidence) -> Verdict:
     cmip, monotone = evidence.cmip, evidence.monotone
     if cmip is None or monotone is None:
         return Verdict("warn", f"Whether it is debiased is not known: {evidence.missing}.")
@@ -105,10 +105,12 @@ def choose(evidence: Sequence[Evidence], verdicts: Sequence[Verdict]) -> Selecti
         ndcg if len(ndcg) == len(models) else unknown,
         cmip if len(cmip) == len(models) else unknown,
     )[strategy]
-    return Selection(among[picked], strategy, _reason(len(among), len(evidence), bool(passing), _WORDS[strategy]))
+    return Selection(
+        among[picked], strategy, _explain_choice(len(among), len(evidence), bool(passing), _WORDS[strategy])
+    )
 
 
-def _reason(among: int, models: int, passing: bool, by: str) -> str:
+def _explain_choice(among: int, models: int, passing: bool, by: str) -> str:
     """Why a model is taken."""
     if models == 1:
         return "It is the only one." if passing else "It is the only one, and it fails."

@@ -1,4 +1,4 @@
-"""Counts as they are written to disk: part after part, each with all cells of its items."""
+"""Counts as they are written to disk: chunk after chunk, each with all cells of its items."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Cells, Counts
 
-CELLS_A_PART, ITEMS_A_PART = 4_000_000, 250_000
+CELLS_A_CHUNK, ITEMS_A_CHUNK = 4_000_000, 250_000
 
 
 class Members(NamedTuple):
-    """Items of a part that were shown for a query, and how often; queries are numbered throughout all parts."""
+    """Items of a chunk that were shown for a query, and how often; queries are numbered throughout all chunks."""
 
     query: NDArray[np.int32]
     item: NDArray[np.int32]
     impressions: NDArray[np.int64]
 
 
-class Part(NamedTuple):
-    """Some items."""
+class Chunk(NamedTuple):
+    """Some items, with all their cells."""
 
     items: Callable[[], pa.Table]
     """Their columns."""
@@ -33,21 +33,21 @@ class Part(NamedTuple):
     members: Members | None
 
 
-def of_counts(counts: Counts) -> Iterator[Part]:
+def chunks_from_counts(counts: Counts) -> Iterator[Chunk]:
     """Counts in memory."""
     cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
     known, members = counts.membership, None
     if known is not None:
         order = np.argsort(known.item, kind="stable")
         members = Members(known.query[order], known.item[order], known.impressions[order])
-    return cut(lambda: counts.items, cells, members)
+    return cut_chunks(lambda: counts.items, cells, members)
 
 
-def cut(names: Callable[[], pa.Table], cells: Cells, members: Members | None) -> Iterator[Part]:
-    """In parts that are small, whoever reads them; `members` in the order of items."""
+def cut_chunks(names: Callable[[], pa.Table], cells: Cells, members: Members | None) -> Iterator[Chunk]:
+    """In chunks that are small, whoever reads them; `members` in the order of items."""
     items, table = len(cells.offsets) - 1, cache(names)
-    by_cells = np.searchsorted(cells.offsets, np.arange(CELLS_A_PART, len(cells.factor), CELLS_A_PART))
-    bounds = np.unique(np.concatenate((np.arange(0, items, ITEMS_A_PART), by_cells, [items])))
+    by_cells = np.searchsorted(cells.offsets, np.arange(CELLS_A_CHUNK, len(cells.factor), CELLS_A_CHUNK))
+    bounds = np.unique(np.concatenate((np.arange(0, items, ITEMS_A_CHUNK), by_cells, [items])))
     for begin, end in pairwise(bounds.tolist()):
         inside, mine = slice(*cells.offsets[[begin, end]].tolist()), None
         if members is not None:
@@ -59,8 +59,8 @@ def cut(names: Callable[[], pa.Table], cells: Cells, members: Members | None) ->
             cells.impressions[inside],
             cells.clicks[inside],
         )
-        yield Part(partial(_rows, table, begin, end), own, mine)
+        yield Chunk(partial(_slice_rows, table, begin, end), own, mine)
 
 
-def _rows(table: Callable[[], pa.Table], begin: int, end: int) -> pa.Table:
+def _slice_rows(table: Callable[[], pa.Table], begin: int, end: int) -> pa.Table:
     return table().slice(begin, end - begin)

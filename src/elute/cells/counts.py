@@ -48,8 +48,8 @@ class Clustered(NamedTuple):
     """By cluster: the column's value, where a column made them."""
 
 
-def _without_log(column: str) -> Clustered:
-    raise EluteError(f"these counts have no log to read '{column}' from: give cells by cluster")
+def _refuse_clusters(column: str) -> Clustered:
+    raise EluteError(f"these counts have no log to read '{column}' from; pass cells by cluster")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Counts:
     collision_bound: float
     """Upper bound on the probability that two different items share a code; 0 where codes are exact."""
     read_items: Callable[[], pa.Table]
-    read_clusters: Callable[[str], Clustered] = _without_log
+    read_clusters: Callable[[str], Clustered] = _refuse_clusters
     """Cells by the values of a column of the log."""
 
     @property
@@ -95,9 +95,9 @@ class Counts:
     @cached_property
     def item_impressions(self) -> NDArray[np.int64]:
         """Impressions of every item."""
-        return sums_by_item(self.offsets, self.impressions)
+        return sum_by_item(self.offsets, self.impressions)
 
 
-def sums_by_item(offsets: NDArray[np.int64], amounts: Amounts) -> NDArray[np.int64]:
+def sum_by_item(offsets: NDArray[np.int64], amounts: Amounts) -> NDArray[np.int64]:
     """Sum over the cells of every item; each item has at least one."""
     return np.add.reduceat(amounts, offsets[:-1], dtype=np.int64)

@@ -19,7 +19,7 @@ def describe(factor: Mapping[str, object]) -> str:
     return ", ".join(f"{column} {value}" for column, value in factor.items())
 
 
-def listed(columns: Sequence[str], keys: Sequence[Sequence[object]]) -> str:
+def describe_some(columns: Sequence[str], keys: Sequence[Sequence[object]]) -> str:
     """The first few of several factors in words."""
     words = [describe(dict(zip(columns, key, strict=True))) for key in keys[:_LISTED]]
     return "; ".join(words) + (f"; and {len(keys) - _LISTED:,} more" if len(keys) > _LISTED else "")
@@ -31,23 +31,23 @@ def is_position(factors: pa.Table, column: str) -> bool:
     return bool(_POSITION.search(column)) and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def rows(table: pa.Table, codes: Iterable[int]) -> list[dict[str, Any]]:
+def to_rows(table: pa.Table, codes: Iterable[int]) -> list[dict[str, Any]]:
     """Some rows of a table as dictionaries of values that JSON can hold."""
     taken = table.take(pa.array([int(code) for code in codes], pa.int64())).to_pylist()
-    return [{column: _plain(value) for column, value in row.items()} for row in taken]
+    return [{column: _to_json_value(value) for column, value in row.items()} for row in taken]
 
 
-def lookup(table: pa.Table) -> dict[str, int]:
-    """Row numbers by `key` of the row."""
-    return {key(row): number for number, row in enumerate(rows(table, range(table.num_rows)))}
+def index_rows(table: pa.Table) -> dict[str, int]:
+    """Row numbers by `row_key` of the row."""
+    return {row_key(row): number for number, row in enumerate(to_rows(table, range(table.num_rows)))}
 
 
-def key(row: Mapping[str, object]) -> str:
+def row_key(row: Mapping[str, object]) -> str:
     """What two equal rows have in common, before and after a file."""
     return json.dumps(dict(row), sort_keys=True, ensure_ascii=False)
 
 
-def _plain(value: object) -> object:
+def _to_json_value(value: object) -> object:
     """Numbers, text, true and false as they are; anything else, and numbers JSON cannot write, as text."""
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else str(value)

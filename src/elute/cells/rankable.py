@@ -48,7 +48,7 @@ def _tally(keys: NDArray[np.uint64], bits: np.uint64) -> tuple[int, int, int]:
     return rankable, pairs, comparable
 
 
-def rankable(membership: Membership, component_of_item: NDArray[np.int32], components: int) -> Rankable:
+def count_rankable(membership: Membership, component_of_item: NDArray[np.int32], components: int) -> Rankable:
     """Count rankable queries and comparable pairs."""
     if components == 1:
         return Rankable(membership.queries, membership.queries, 1.0)

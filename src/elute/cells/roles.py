@@ -12,7 +12,7 @@ DEFAULT_DOC = "doc_id"
 DEFAULT_BIAS = "position"
 DEFAULT_CLICK = "click"
 
-Columns = str | Sequence[str]
+ColumnNames = str | Sequence[str]
 """One name, several joined by commas, or a list; `*` and `?` stand for parts of a name."""
 
 
@@ -50,13 +50,13 @@ class Roles:
         return self.query is not None and self.query in self.item
 
 
-def resolve(
+def resolve_roles(
     existing: Sequence[str],
     *,
     query: str = DEFAULT_QUERY,
     doc: str = DEFAULT_DOC,
-    item: Columns | None = None,
-    bias: Columns = DEFAULT_BIAS,
+    item: ColumnNames | None = None,
+    bias: ColumnNames = DEFAULT_BIAS,
     click: str | None = DEFAULT_CLICK,
     impressions: str | None = None,
     session: str | None = None,
@@ -72,23 +72,23 @@ def resolve(
     if query == DEFAULT_QUERY and query not in existing and query not in items:
         asked_query = None
     roles = Roles(items, biases, asked_query, click, impressions, session)
-    return roles, [_missing(name, existing) for name in roles.columns if name not in existing]
+    return roles, [_describe_missing(name, existing) for name in roles.columns if name not in existing]
 
 
-def _expand(columns: Columns, existing: Sequence[str]) -> tuple[str, ...]:
+def _expand(columns: ColumnNames, existing: Sequence[str]) -> tuple[str, ...]:
     """Names and patterns to names; a pattern that matches nothing stays, and is reported as missing."""
     names = columns.split(",") if isinstance(columns, str) else columns
-    return tuple(dict.fromkeys(match for name in names for match in _matches(name.strip(), existing)))
+    return tuple(dict.fromkeys(match for name in names for match in _match_pattern(name.strip(), existing)))
 
 
-def _matches(name: str, existing: Sequence[str]) -> Iterable[str]:
+def _match_pattern(name: str, existing: Sequence[str]) -> Iterable[str]:
     if name in existing or not any(sign in name for sign in "*?"):
         return [name]
     return [column for column in existing if fnmatchcase(column, name)] or [name]
 
 
-def _missing(name: str, existing: Sequence[str]) -> str:
+def _describe_missing(name: str, existing: Sequence[str]) -> str:
     lower = {column.lower(): column for column in existing}
     close = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
-    hint = f"closest: {', '.join(close)}" if close else f"there are: {', '.join(existing[:12])}"
+    hint = f"closest: {', '.join(close)}" if close else f"it has: {', '.join(existing[:12])}"
     return f"no column '{name}' ({hint})"

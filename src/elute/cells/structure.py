@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
-from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.kernels.unionfind import find_roots, link_cells, singletons
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +44,10 @@ def connect(counts: Counts, group: NDArray[np.int32]) -> NDArray[np.int32]:
     """Roots of the graph over groups of factors; `group` gives each factor's, numbered without gaps."""
     parent = singletons(int(group.max()) + 1)
     link_cells(parent, counts.offsets, counts.factor, group)
-    return roots(parent)
+    return find_roots(parent)
 
 
-def of_counts(counts: Counts) -> Structure:
+def structure_from_counts(counts: Counts) -> Structure:
     """The structure of cells in memory."""
     n = counts.n_factors
     root = connect(counts, np.arange(n, dtype=np.int32))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from elute._util.text import count, listed, share
+from elute._util.text import format_count, format_share, list_rows
 from elute.cells.counts import Counts
 from elute.cells.rankable import Rankable
 from elute.cells.structure import Structure
@@ -13,14 +13,16 @@ from elute.checking import details, health
 from elute.checking.explore import Subset
 from elute.checking.explore import explore as explore_subsets
 from elute.checking.probability import Point
-from elute.checking.probability import curve as sample_curve
-from elute.estimate.inference.certificate import Certificate
-from elute.identify.components import Components, Links, components
-from elute.identify.generic.identifiability import GenericIdentifiability
+from elute.checking.probability import sample_curve as sample_curve
+from elute.identify.components import Components, LinkingPlan, find_components
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Result
 from elute.results.card import Bars, Card, Tone
+
+if TYPE_CHECKING:
+    from elute.estimate.inference.certificate import Certificate
+    from elute.identify.generic.identifiability import GenericIdentifiability
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,11 +35,11 @@ class Check(Result):
     """The component of every factor."""
     ranking: Rankable | None
     """None where the log has no queries."""
-    parts: list[details.Part]
+    component_details: list[details.ComponentDetail]
     isolated_factors: int
-    isolated: list[details.Isolated]
+    isolated: list[details.IsolatedFactor]
     warnings: list[health.Concern]
-    plan: Links | None
+    plan: LinkingPlan | None
     """The plan under which the log was checked."""
     subsets: list[Subset] | None
     curve: list[Point] | None
@@ -102,7 +104,7 @@ class Check(Result):
             "rankable_share": ranking.share if ranking else None,
             "comparable_pairs_share": ranking.comparable_share if ranking else None,
             "impressions_in_largest_share": int(self.found.impressions[0]) / impressions,
-            "component_details": [part._asdict() for part in self.parts],
+            "component_details": [part._asdict() for part in self.component_details],
             "isolated_factors": self.isolated_factors,
             "isolated": [alone._asdict() for alone in self.isolated],
             "warnings": [asdict(concern) for concern in self.warnings],
@@ -136,12 +138,12 @@ class Check(Result):
     def describe(cls, fields: Fields) -> Card:
         whole = fields["recoverable"]
         ranked = fields["rankable_share"]
-        figures = [(count(fields[name]), name) for name in _COUNTED if fields[name] is not None]
-        figures.append((count(fields["components"]), "component" if fields["components"] == 1 else "components"))
+        figures = [(format_count(fields[name]), name) for name in _COUNTED if fields[name] is not None]
+        figures.append((format_count(fields["components"]), "component" if fields["components"] == 1 else "components"))
         if ranked is not None:
-            figures.append((share(ranked), "of queries rankable"))
+            figures.append((format_share(ranked), "of queries rankable"))
         sizes = [part["impressions"] for part in fields["component_details"]]
-        names = [_component_name(number, part) for number, part in enumerate(fields["component_details"], start=1)]
+        names = [_name_component(number, part) for number, part in enumerate(fields["component_details"], start=1)]
         chart = None if whole else Bars("Impressions by component", names, sizes)
         notes = [warning["message"] for warning in fields["warnings"]]
         word = "Recoverable" if whole else "Recoverable query by query" if ranked == 1 else "Not recoverable"
@@ -152,15 +154,15 @@ class Check(Result):
 _COUNTED = ("impressions", "clicks", "items", "factors", "queries")
 
 
-def _component_name(number: int, part: Fields) -> str:
+def _name_component(number: int, part: Fields) -> str:
     """A component by its number and its first factors."""
-    return f"{number}: {listed(part['example_factors'], 3)}"
+    return f"{number}: {list_rows(part['example_factors'], 3)}"
 
 
 def check(
     log: ClickLog,
     *,
-    plan: Links | None = None,
+    plan: LinkingPlan | None = None,
     explore: bool = False,
     curve: bool = False,
     seed: int = 0,
@@ -169,17 +171,17 @@ def check(
     """Check a log. `plan`: as if this repair plan had been carried out. `explore`: also for every subset of the
     bias columns. `curve`: also for samples of the log. Both look at the log without the plan."""
     structure = log.structure(progress)
-    found = components(structure.root, log.survey.factors, log.survey.impressions, plan)
-    alone, examples = details.isolated(log, structure, found)
+    found = find_components(structure.root, log.survey.factors, log.survey.impressions, plan)
+    alone, examples = details.find_isolated(log, structure, found)
     return Check(
         log=log,
         structure=structure,
         found=found,
-        ranking=log.rankable(found.of_factor, len(found), progress) if structure.queries is not None else None,
-        parts=details.parts(log, structure, found),
+        ranking=log.count_rankable(found.of_factor, len(found), progress) if structure.queries is not None else None,
+        component_details=details.describe_components(log, structure, found),
         isolated_factors=alone,
         isolated=examples,
-        warnings=health.warnings(log, structure),
+        warnings=health.find_concerns(log, structure),
         plan=plan,
         subsets=explore_subsets(log, progress) if explore else None,
         curve=sample_curve(log, seed, progress) if curve else None,

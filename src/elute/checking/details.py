@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.factors import describe, rows
+from elute.cells.factors import describe, to_rows
 from elute.cells.structure import Structure
 from elute.identify.components import Components
 from elute.log import ClickLog
@@ -18,7 +18,7 @@ SHOWN = 20
 _EXAMPLES = 3
 
 
-class Part(NamedTuple):
+class ComponentDetail(NamedTuple):
     """One component."""
 
     factors: int
@@ -29,7 +29,7 @@ class Part(NamedTuple):
     example_items: list[dict[str, object]]
 
 
-class Isolated(NamedTuple):
+class IsolatedFactor(NamedTuple):
     """A factor that is a component by itself."""
 
     factor: dict[str, object]
@@ -38,28 +38,28 @@ class Isolated(NamedTuple):
     reason: str
 
 
-def parts(log: ClickLog, structure: Structure, found: Components) -> list[Part]:
+def describe_components(log: ClickLog, structure: Structure, found: Components) -> list[ComponentDetail]:
     """The largest components. Example items come from each one's rarest factor, which is quick to scan for."""
     shown = min(len(found), SHOWN)
     items = np.bincount(found.of_factor, weights=structure.items_in, minlength=len(found))
     clicks = np.bincount(found.of_factor, weights=log.survey.clicks, minlength=len(found))
     by_rarity = np.argsort(log.survey.impressions, kind="stable")
-    rarest = _first_of_each(found.of_factor[by_rarity], by_rarity, shown)
-    samples = log.engine.examples(log.roles, log.survey, rarest, _EXAMPLES) if len(found) > 1 else {}
+    rarest = _find_first(found.of_factor[by_rarity], by_rarity, shown)
+    samples = log.engine.find_examples(log.roles, log.survey, rarest, _EXAMPLES) if len(found) > 1 else {}
     return [
-        Part(
+        ComponentDetail(
             factors=int(found.factors[part]),
             items=int(items[part]),
             impressions=int(found.impressions[part]),
             clicks=int(clicks[part]),
-            example_factors=rows(log.survey.factors, np.flatnonzero(found.of_factor == part)[:SHOWN]),
-            example_items=rows(samples[rarest[part]], range(samples[rarest[part]].num_rows)) if samples else [],
+            example_factors=to_rows(log.survey.factors, np.flatnonzero(found.of_factor == part)[:SHOWN]),
+            example_items=to_rows(samples[rarest[part]], range(samples[rarest[part]].num_rows)) if samples else [],
         )
         for part in range(shown)
     ]
 
 
-def isolated(log: ClickLog, structure: Structure, found: Components) -> tuple[int, list[Isolated]]:
+def find_isolated(log: ClickLog, structure: Structure, found: Components) -> tuple[int, list[IsolatedFactor]]:
     """How many factors are alone, and the first of them with the reason. A lone factor is no defect
     where it is the only one."""
     if len(found) == 1:
@@ -67,15 +67,15 @@ def isolated(log: ClickLog, structure: Structure, found: Components) -> tuple[in
     alone = np.flatnonzero(found.factors[found.of_factor] == 1)
     listed = []
     for factor in alone[:SHOWN]:
-        row = rows(log.survey.factors, [factor])[0]
+        row = to_rows(log.survey.factors, [factor])[0]
         n = int(structure.items_under[factor])
         shown = f"{describe(row)} was only ever shown with {n:,} {'item' if n == 1 else 'items'}"
         reason = f"{shown}, {'not seen' if n == 1 else 'none of them seen'} under any other factor"
-        listed.append(Isolated(row, n, int(log.survey.impressions[factor]), reason))
+        listed.append(IsolatedFactor(row, n, int(log.survey.impressions[factor]), reason))
     return len(alone), listed
 
 
-def _first_of_each(label: NDArray[np.int32], values: NDArray[np.int64], count: int) -> list[int]:
+def _find_first(label: NDArray[np.int32], values: NDArray[np.int64], count: int) -> list[int]:
     """For the labels 0 … count − 1 the value at which each first appears."""
     _, first = np.unique(label, return_index=True)
     return [int(values[at]) for at in first[:count]]

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.identify.components import order
-from elute.kernels.forest import edges, merged
+from elute.identify.components import number_components
+from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.unionfind import singletons
 from elute.log import ClickLog
 from elute.progress import Progress, silent
@@ -42,28 +42,28 @@ def explore(log: ClickLog, progress: Progress = silent) -> list[Subset]:
     """Every non-empty subset, smallest first, in the order of the columns."""
     columns = log.survey.factors.column_names
     if len(columns) > MAX_COLUMNS:
-        raise EluteError(f"`explore=True` takes at most {MAX_COLUMNS} bias columns, not {len(columns)}: name fewer")
+        raise EluteError(f"`explore=True` takes at most {MAX_COLUMNS} bias columns, not {len(columns)}; name fewer")
     subsets = [chosen for size in range(1, len(columns) + 1) for chosen in combinations(columns, size)]
-    links = edges(log.structure(progress).root)
+    links = spanning_edges(log.structure(progress).root)
     verdicts = []
     for done, chosen in enumerate(subsets):
         progress("trying subsets of the bias columns", done, len(subsets))
-        verdicts.append(_verdict(log, links, chosen, progress))
+        verdicts.append(_judge_subset(log, links, chosen, progress))
     return verdicts
 
 
-def _verdict(log: ClickLog, links: NDArray[np.int32], chosen: Sequence[str], progress: Progress) -> Subset:
+def _judge_subset(log: ClickLog, links: NDArray[np.int32], chosen: Sequence[str], progress: Progress) -> Subset:
     """Factors that become one keep their links; a forest of them says as much as all cells would."""
-    group = grouped(log.survey.factors, chosen)
+    group = group_factors(log.survey.factors, chosen)
     factors = int(group.max()) + 1
-    found = order(merged(singletons(factors), group[links]), np.zeros(factors, np.int64))
+    found = number_components(merge_edges(singletons(factors), group[links]), np.zeros(factors, np.int64))
     share = None
     if log.roles.query is not None:
-        share = log.rankable(found.of_factor[group], len(found), progress).share
+        share = log.count_rankable(found.of_factor[group], len(found), progress).share
     return Subset(tuple(chosen), factors, len(found), share)
 
 
-def grouped(factors: pa.Table, columns: Sequence[str]) -> NDArray[np.int32]:
+def group_factors(factors: pa.Table, columns: Sequence[str]) -> NDArray[np.int32]:
     """Number the distinct combinations of `columns`; equal values get equal numbers, without gaps."""
     group = np.zeros(factors.num_rows, np.int64)
     for column in columns:

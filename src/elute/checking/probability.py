@@ -1,6 +1,6 @@
 """How much log is enough: the probability that a sample of it is recoverable.
 
-`curve` measures it (Figure 7 a, b of the identifiability paper): each impression is kept with
+`sample_curve` measures it (Figure 7 a, b of the identifiability paper): each impression is kept with
 probability p, independently, so a cell of n impressions survives with probability 1 − (1 − p)ⁿ, and no
 second look at the log is needed. A sample is recoverable if the factors that are left form one component.
 
@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts, Cells
-from elute.cells.partitions import Share
-from elute.kernels.forest import edges, merged
+from elute.cells.partitions import Partition
+from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import link, roots
+from elute.kernels.unionfind import find_roots, link
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 
@@ -61,34 +61,34 @@ def estimate(impressions: float, items: int, factors: int) -> float:
     return max(0.0, -math.expm1(log_disconnected))
 
 
-def curve(log: ClickLog, seed: int = 0, progress: Progress = silent) -> list[Point]:
+def sample_curve(log: ClickLog, seed: int = 0, progress: Progress = silent) -> list[Point]:
     """One point for each share of the log. The same seed gives the same samples of the same cells in the same order;
     an engine that orders them otherwise draws others."""
     jobs = [(share, sample) for share in SHARES for sample in range(SAMPLES if share < 1 else 1)]
     seeds = np.random.SeedSequence(seed).generate_state(len(jobs), np.uint64).astype(np.uint64)
-    sampling = Sampling(np.array([share for share, _ in jobs]), seeds, len(log.survey.keys))
-    shares = log.shares(progress)
+    sampling = CurveTask(np.array([share for share, _ in jobs]), seeds, len(log.survey.keys))
+    partitions = log.partitions(progress)
     progress("sampling the log", 0, 0)
-    if shares is None:
+    if partitions is None:
         counts = log.counts(progress)
-        drawn = sampling(Share(0, Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)))
+        drawn = sampling(Partition(0, Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)))
     else:
-        drawn = shares.merged(sampling, Sampled.and_)
+        drawn = partitions.map_reduce(sampling, CurveSamples.merge)
     found = np.array(drawn.outcomes())
     total, items = int(log.survey.impressions.sum()), log.structure(progress).items
-    return [_point(share, found[sampling.shares == share], total, items, sampling.n_factors) for share in SHARES]
+    return [_summarise(share, found[sampling.shares == share], total, items, sampling.n_factors) for share in SHARES]
 
 
-class Sampled(NamedTuple):
+class CurveSamples(NamedTuple):
     """Samples of some items, one a row: the forest of their factors, and which factors they have."""
 
     root: NDArray[np.int32]
     present: NDArray[np.bool_]
 
-    def and_(self, other: Sampled) -> Sampled:
+    def merge(self, other: CurveSamples) -> CurveSamples:
         """The same samples of more items."""
-        both = [merged(mine, edges(theirs)) for mine, theirs in zip(self.root, other.root, strict=True)]
-        return Sampled(np.stack(both), self.present | other.present)
+        both = [merge_edges(mine, spanning_edges(theirs)) for mine, theirs in zip(self.root, other.root, strict=True)]
+        return CurveSamples(np.stack(both), self.present | other.present)
 
     def outcomes(self) -> list[tuple[int, int]]:
         """Components and factors of every sample. An empty one has none."""
@@ -97,25 +97,25 @@ class Sampled(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """A share of the cells to samples of it: `shares` of the impressions, drawn with `seeds`."""
+class CurveTask:
+    """Partition to samples of it: `shares` of the impressions, drawn with `seeds`."""
 
     shares: NDArray[np.float64]
     seeds: NDArray[np.uint64]
     n_factors: int
 
-    def __call__(self, share: Share) -> Sampled:
-        seeds = self.seeds + np.full(1, share.number, np.uint64) * _ODD
+    def __call__(self, partition: Partition) -> CurveSamples:
+        seeds = self.seeds + np.full(1, partition.number, np.uint64) * _ODD
 
         def run(job: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-            return _sample(*share.cells[:3], self.shares[job], seeds[job], self.n_factors)
+            return _sample(*partition.cells[:3], self.shares[job], seeds[job], self.n_factors)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             roots, present = zip(*pool.map(run, range(len(seeds))), strict=True)
-        return Sampled(np.stack(roots), np.stack(present))
+        return CurveSamples(np.stack(roots), np.stack(present))
 
 
-def _point(share: float, drawn: NDArray[np.int64], total: int, items: int, factors: int) -> Point:
+def _summarise(share: float, drawn: NDArray[np.int64], total: int, items: int, factors: int) -> Point:
     return Point(
         share=share,
         impressions=share * total,
@@ -128,7 +128,7 @@ def _point(share: float, drawn: NDArray[np.int64], total: int, items: int, facto
 
 
 @jit
-def _uniform(seed: np.uint64, index: int) -> float:
+def _draw_uniform(seed: np.uint64, index: int) -> float:
     """A uniform number in [0, 1) that depends on seed and index only (SplitMix64)."""
     z = seed + np.uint64(index + 1) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -154,10 +154,10 @@ def _sample(
         first = -1
         for cell in range(offsets[item], offsets[item + 1]):
             n = np.int64(impressions[cell])
-            if _uniform(seed, cell) >= (lost[n] if n < _TABLED else (1.0 - share) ** n):
+            if _draw_uniform(seed, cell) >= (lost[n] if n < _TABLED else (1.0 - share) ** n):
                 present[factor[cell]] = True
                 if first < 0:
                     first = factor[cell]
                 elif parent[first] != parent[factor[cell]]:
                     link(parent, first, factor[cell])
-    return roots(parent), present
+    return find_roots(parent), present

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elute.cli.commands import BESIDE, FLOW, VERBS, Commands
-from elute.cli.kernels import compiling_announced
+from elute.cli.commands import BESIDE, FLOW, VERBS, LazyCommands
+from elute.cli.kernels import announce_compiling
 from elute.errors import EluteError, NotRecoverable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Completion in bash (zsh, fish: likewise): eval "$(_ELUTE_COMPLETE=bash_source el
 
 
 class _Elute(click.Group):
-    """Lists the verbs by their place in the flow, importing none, and turns errors that are a user's to mend into one
+    """Lists the verbs by their place in the flow, importing none, and turns errors that a user can repair into one
     line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -48,27 +48,29 @@ class _Elute(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with compiling_announced():
+            with announce_compiling():
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise
         except (EluteError, OSError) as error:
             from elute.cli.options import NOT_RECOVERABLE
 
-            click.echo(f"elute: {_line(error)}", err=True)
+            click.echo(f"elute: {_format_error(error)}", err=True)
             ctx.exit(NOT_RECOVERABLE if isinstance(error, NotRecoverable) else 1)
 
 
-def _line(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     """What an error says, in the command line's words, without secrets and without end."""
-    from elute._util.text import plain
-    from elute._util.urls import censored
+    from elute._util.text import to_one_line
+    from elute._util.urls import censor_urls
     from elute.cli.spelling import spell
 
-    return plain(censored(spell(str(error))), _LONGEST)
+    return to_one_line(censor_urls(spell(str(error))), _LONGEST)
 
 
-@click.group(cls=_Elute, commands=Commands(), epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Elute, commands=LazyCommands(), epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="elute", prog_name="elute")
 def main() -> None:
     """Separate relevance from bias in click logs; first find out whether that can be done at all.

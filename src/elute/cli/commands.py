@@ -23,21 +23,22 @@ FLOW = {
 """The verbs in the order in which a log passes through them."""
 
 BESIDE = {
-    "convert": "A log in another format, written as the Parquet that the other commands read: a row for every result "
+    "convert": "Write a log of another format as the Parquet that the other commands read: a row for every result "
     "shown.",
     "count": "Count a log once; then give the folder of counts to the other verbs in its place.",
     "train": "Learn a ranker from the clicks of a log and features of its documents.",
     "rank": "Score documents with a ranker that `elute train` left in DIR; a higher score ranks higher.",
     "simulate": "A click log whose truth is known: real documents and grades, a policy that ranks, a user who clicks.",
     "reproduce": "Run a published table or figure again: published and measured values side by side.",
-    "demo": "Simulate a sound and a broken log, check both, mend the broken one, fit, audit and judge it, and report.",
+    "demo": "Simulate a sound and a broken log, check both, repair the broken one, fit, audit and judge it, and "
+    "report.",
     "explain": "What a code in a warning, a finding or a summary means, why it matters and what to do.",
 }
 
 VERBS = FLOW | BESIDE
 
 
-class Commands(Mapping[str, click.Command]):
+class LazyCommands(Mapping[str, click.Command]):
     """The verbs' commands, each imported when it is looked up."""
 
     def __getitem__(self, verb: str) -> click.Command:

@@ -16,11 +16,11 @@ from typing import Any
 _KERNELS = "elute.kernels.jit"
 """Every kernel is made by this module."""
 
-_LINE = "elute: compiling kernels, once for each verb after an install: seconds to a minute"
+_LINE = "elute: compiling kernels, once for each verb after an install; this takes seconds to a minute"
 
 
 @contextmanager
-def compiling_announced() -> Iterator[None]:
+def announce_compiling() -> Iterator[None]:
     """Within this, say so once, on stderr, if kernels are compiled."""
     with ExitStack() as until_done:
         watch = _Watch(until_done)

@@ -30,8 +30,8 @@ class Bytes(int):
         return self.written
 
 
-def amount(written: str) -> Bytes | None:
-    """2GB, 512M, 1.5GiB; None for what is no amount of memory."""
+def parse_bytes(written: str) -> Bytes | None:
+    """2GB, 512M, 1.5GiB; None for what is not an amount of memory."""
     matched = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", written.strip().upper())
     if not matched:
         return None
@@ -40,10 +40,10 @@ def amount(written: str) -> Bytes | None:
     return found
 
 
-def _memory(_: click.Context, option: click.Parameter, value: str | None) -> Bytes | None:
-    if value is not None and amount(value) is None:
-        raise click.BadParameter(f"'{value}' is no amount of memory; write 2GB or 512MB", param=option)
-    return None if value is None else amount(value)
+def _parse_memory(_: click.Context, option: click.Parameter, value: str | None) -> Bytes | None:
+    if value is not None and parse_bytes(value) is None:
+        raise click.BadParameter(f"'{value}' is not an amount of memory; write 2GB or 512MB", param=option)
+    return None if value is None else parse_bytes(value)
 
 
 _OPTIONS = (
@@ -75,8 +75,8 @@ _OPTIONS = (
     click.option(
         "--memory",
         metavar="SIZE",
-        callback=_memory,
-        help="Get along with this much, as in 2GB; the rest goes to --spill.  [default: what the cells need]",
+        callback=_parse_memory,
+        help="Use at most this much, as in 2GB; the rest goes to --spill.  [default: what the cells need]",
     ),
     click.option("--spill", metavar="DIR", help="Folder for what does not fit into memory.  [default: the system's]"),
     click.option(

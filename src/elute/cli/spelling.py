@@ -29,10 +29,10 @@ _FUNCTION = re.compile(r"`elute\.([a-z_]+)`")
 
 def spell(message: str) -> str:
     """`` `session=` `` becomes --session, `` `elute.fit` `` becomes 'elute fit'."""
-    return _FUNCTION.sub(_command, _PARAMETER.sub(_option, message))
+    return _FUNCTION.sub(_spell_command, _PARAMETER.sub(_spell_option, message))
 
 
-def _option(found: re.Match[str]) -> str:
+def _spell_option(found: re.Match[str]) -> str:
     flag = "--" + _FLAGS.get(found[1], found[1].replace("_", "-"))
     value = found[2]
     if value in ("", "True"):
@@ -42,6 +42,6 @@ def _option(found: re.Match[str]) -> str:
     return f"{flag} {shlex.quote(value[1:-1] if value[0] in _QUOTES else value)}"
 
 
-def _command(found: re.Match[str]) -> str:
+def _spell_command(found: re.Match[str]) -> str:
     """A name of the library that no command stands for stays as it is."""
     return _COMMANDS.get(found[1], found[0])

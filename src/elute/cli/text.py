@@ -1,5 +1,5 @@
 """Text from logs, made safe and short for a terminal."""
 
-from elute._util.text import count, listed, plain, share
+from elute._util.text import format_count, format_share, list_rows, to_one_line
 
-__all__ = ["count", "listed", "plain", "share"]
+__all__ = ["format_count", "format_share", "list_rows", "to_one_line"]

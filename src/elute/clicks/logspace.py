@@ -41,7 +41,7 @@ def log_outcome(log_p: jax.Array, happened: jax.Array) -> jax.Array:
     return jnp.where(happened, log_p, log1mexp(log_p))
 
 
-def logits_of(probability: ArrayLike) -> NDArray[np.float32]:
+def to_logits(probability: ArrayLike) -> NDArray[np.float32]:
     """Log odds of probabilities, cut at ±`LARGEST_LOGIT`."""
     p = np.asarray(probability, np.float64)
     with np.errstate(divide="ignore"):

@@ -15,7 +15,7 @@ _SMALLEST, _LARGEST = 256, 8192
 """Sessions in one piece, when a whole set is gone through: few shapes, so that little is compiled."""
 
 
-class Pages(NamedTuple):
+class DevicePages(NamedTuple):
     """`Sessions` as device arrays. `row` numbers the sessions, so that what is drawn for one depends on no other."""
 
     row: jax.Array
@@ -35,20 +35,20 @@ class Pages(NamedTuple):
         return (self.click != 0) & self.mask
 
 
-def pages_of(sessions: Sessions) -> Pages:
+def to_device_pages(sessions: Sessions) -> DevicePages:
     """All sessions in one piece."""
     rows = np.arange(len(sessions), dtype=np.int32)
-    return Pages(*map(jnp.asarray, (rows, sessions.query, sessions.doc, sessions.click, sessions.length)))
+    return DevicePages(*map(jnp.asarray, (rows, sessions.query, sessions.doc, sessions.click, sessions.length)))
 
 
 @jax.jit
-def pick(pages: Pages, rows: jax.Array) -> Pages:
+def pick(pages: DevicePages, rows: jax.Array) -> DevicePages:
     """Some rows; a row of -1 is a session without documents."""
-    picked = Pages(*(jnp.take(values, rows, axis=0, mode="clip") for values in pages))
+    picked = DevicePages(*(jnp.take(values, rows, axis=0, mode="clip") for values in pages))
     return picked._replace(length=jnp.where(rows < 0, 0, picked.length))
 
 
-def pieces(sessions: Sessions, largest: int = _LARGEST) -> Iterator[tuple[slice, Pages]]:
+def split_pages(sessions: Sessions, largest: int = _LARGEST) -> Iterator[tuple[slice, DevicePages]]:
     """Which sessions, and these as pages; the last piece is filled up with sessions without documents."""
     size = min(largest, max(_SMALLEST, 1 << max(len(sessions) - 1, 0).bit_length()))
     for start in range(0, len(sessions), size):
@@ -59,4 +59,4 @@ def pieces(sessions: Sessions, largest: int = _LARGEST) -> Iterator[tuple[slice,
             np.pad(values, [(0, lacking)] + [(0, 0)] * (values.ndim - 1))
             for values in (part.query, part.doc, part.click, part.length)
         )
-        yield where, Pages(*map(jnp.asarray, (rows, *filled)))
+        yield where, DevicePages(*map(jnp.asarray, (rows, *filled)))

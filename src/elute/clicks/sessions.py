@@ -28,7 +28,7 @@ class Sessions:
     length: Ids
 
     @classmethod
-    def of(
+    def from_arrays(
         cls, doc: ArrayLike, click: ArrayLike, *, length: ArrayLike | None = None, query: ArrayLike | None = None
     ) -> Self:
         """From anything array-like; without `length` all pages are full, without `query` all are of query 0."""
@@ -50,7 +50,7 @@ class Sessions:
         if not self.query.shape == self.length.shape == self.doc.shape[:1]:
             raise EluteError(
                 f"{len(self.doc):,} sessions, but query has shape {self.query.shape} and length {self.length.shape}; "
-                "give one of each a session"
+                "give one of each for every session"
             )
         if len(self) and not 0 <= self.length.min() <= self.length.max() <= self.width:
             raise EluteError(f"sessions are {self.width} wide, so every length must lie between 0 and {self.width}")
@@ -81,7 +81,7 @@ class Sessions:
         """Some of the sessions."""
         return Sessions(self.query[rows], self.doc[rows], self.click[rows], self.length[rows])
 
-    def trimmed(self) -> Sessions:
+    def trim(self) -> Sessions:
         """Without the columns that are padding on every page."""
         width = max(self.longest, 1)
         if width >= self.width:
@@ -93,40 +93,40 @@ class Sessions:
         return Sessions(self.query, self.doc, click, self.length)
 
 
-Source = Sessions | Iterable[Sessions]
+SessionSource = Sessions | Iterable[Sessions]
 """All sessions at once, or an iterable that gives them in parts, anew each time it is iterated."""
 
 
-def parts(source: Source) -> Iterator[Sessions]:
+def iterate_sessions(source: SessionSource) -> Iterator[Sessions]:
     """The sessions, part by part."""
     if isinstance(source, Sessions):
         yield source
         return
     if iter(source) is source:
         raise EluteError(
-            "sessions come from a generator, which can be read once only; "
-            "give a list, or an object whose __iter__ starts again"
+            "sessions come from a generator, which can be read only once; "
+            "give a list, or an object whose __iter__ starts over"
         )
     yield from source
 
 
-def check(sessions: Sessions, documents: int, ranks: int, queries: int | None) -> None:
+def check_sessions(sessions: Sessions, documents: int, ranks: int, queries: int | None) -> None:
     """Refuse sessions that a model of this size cannot hold."""
     if sessions.longest > ranks:
         raise EluteError(
-            f"a session shows {sessions.longest} documents, the model has {ranks} ranks; build it with "
-            f"ranks={sessions.longest} or cut the sessions"
+            f"a session shows {sessions.longest} documents, but the model has {ranks} ranks; build it with "
+            f"`ranks={sessions.longest}` or truncate the sessions"
         )
     full = sessions.length.min(initial=sessions.width) == sessions.width
     shown = sessions.doc if full else sessions.doc[sessions.mask]
-    _within(shown, documents, "document", "documents")
+    _check_ids(shown, documents, "document", "documents")
     if queries is not None:
-        _within(sessions.query, queries, "query", "queries")
+        _check_ids(sessions.query, queries, "query", "queries")
     if sessions.click.max(initial=0) > 1 and sessions.click[sessions.mask].max(initial=0) > 1:
         raise EluteError("clicks must be 0 or 1; count several clicks on a document as one")
 
 
-def _within(ids: Ids, amount: int, what: str, many: str) -> None:
+def _check_ids(ids: Ids, amount: int, what: str, many: str) -> None:
     if ids.size and not 0 <= ids.min() <= ids.max() < amount:
         wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
         raise EluteError(f"{what} id {wrong} is outside 0 to {amount - 1}; build the model with more {many}")

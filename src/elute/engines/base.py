@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.chunks import Part
+from elute.cells.chunks import Chunk
 from elute.cells.counts import Counts
 from elute.cells.partitions import Partitions
 from elute.cells.rankable import Rankable
@@ -38,7 +38,7 @@ class Engine(Protocol):
     def state(self) -> list[State]:
         """What the log's files or table were when it was opened; none where that cannot be told."""
 
-    def problems(self, roles: Roles) -> list[str]:
+    def find_problems(self, roles: Roles) -> list[str]:
         """One sentence for everything that makes the values unusable."""
 
     def survey(self, roles: Roles) -> Survey:
@@ -50,16 +50,16 @@ class Engine(Protocol):
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         """Impressions and clicks of every cell."""
 
-    def repeats_on_page(self, roles: Roles) -> int:
+    def count_repeats_on_page(self, roles: Roles) -> int:
         """Rows that show an item again on the same result page."""
 
-    def busiest_query(self, roles: Roles) -> object:
+    def find_busiest_query(self, roles: Roles) -> object:
         """The query with the most impressions."""
 
-    def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
+    def find_examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The first few items, in rising order, shown under each of these factors."""
 
-    def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
+    def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
         """`columns` and, as `value`, the mean of that column over the rows that agree in them."""
 
     def close(self) -> None:
@@ -73,18 +73,18 @@ class Distributed(Engine, Protocol):
     def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
         """Components and sizes."""
 
-    def rankable(
+    def count_rankable(
         self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
     ) -> Rankable:
         """Rankable queries where `component` is that of every factor."""
 
-    def shares(self, roles: Roles, survey: Survey, progress: Progress) -> Partitions | None:
-        """The cells in shares; None where they are few enough to be handed over."""
+    def partitions(self, roles: Roles, survey: Survey, progress: Progress) -> Partitions | None:
+        """The cells in partitions; None where they are few enough to be handed over."""
 
 
 @runtime_checkable
-class InParts(Engine, Protocol):
-    """An engine that hands its counts over in parts that fit into memory."""
+class Chunked(Engine, Protocol):
+    """An engine that hands its counts over in chunks that fit into memory."""
 
-    def parts(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[Part]:
+    def stream_chunks(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[Chunk]:
         """All cells, with the columns of their items."""

@@ -12,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.counts import Amounts, Membership, sums_by_item
-from elute.cells.partitions import Share
+from elute.cells.counts import Amounts, Membership, sum_by_item
+from elute.cells.partitions import Partition
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.errors import EluteError
 from elute.kernels.cells import CellCounter
-from elute.kernels.forest import edges, merged
+from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.keys import MAX_KEYS, KeyTable
-from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.kernels.unionfind import find_roots, link_cells, singletons
 
 ROWS_AN_ITEM = 16
 """A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""
@@ -30,7 +30,7 @@ Keys = NDArray[np.uint64]
 _NOTHING: NDArray[np.int64] = np.empty(0, np.int64)
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Some rows of the log: keys of their ids, and their counts where asked for."""
 
     item: Keys
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
     impressions: NDArray[np.int64] | None = None
 
 
-class Counted(NamedTuple):
+class CountedCells(NamedTuple):
     """Cells in the order of their items, as in `Counts`."""
 
     offsets: NDArray[np.int64]
@@ -53,21 +53,25 @@ class Counted(NamedTuple):
 class Counter:
     """Feed it all rows of some items, in any order and in any batches."""
 
-    def __init__(self, roles: Roles, factors: Keys, rows: int, impressions: int, share: int = 1) -> None:
+    def __init__(self, roles: Roles, factors: Keys, rows: int, impressions: int, partitions: int = 1) -> None:
         """`factors`: the keys of all factors, in the order of their codes. `rows` and `impressions`: of the whole
-        log; about one in `share` will come."""
-        self.items, self.queries, self.factors = KeyTable(rows // share // ROWS_AN_ITEM), KeyTable(), coded(factors)
-        expected = rows // share + 1
+        log; about one in `partitions` of them will come."""
+        self.items, self.queries, self.factors = (
+            KeyTable(rows // partitions // ROWS_AN_ITEM),
+            KeyTable(),
+            index_keys(factors),
+        )
+        expected = rows // partitions + 1
         self._cells = CellCounter(len(factors), expected, impressions)
         self._pairs = None
         if roles.query is not None and not roles.items_within_queries:
             self._pairs = CellCounter(min(rows, MAX_KEYS), expected, impressions)
         self._query_of_item: list[NDArray[np.int32]] = []
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: RowBatch) -> None:
         factor = self.factors.find(batch.factor)
         if len(factor) and factor.min() < 0:
-            raise EluteError("the log has changed while it was read: a factor appeared; run again")
+            raise EluteError("the log changed while it was being read: a new factor appeared; run again")
         item, fresh = self.items.insert(batch.item)
         self._cells.add(item, factor, batch.clicks, batch.impressions)
         if self._pairs is not None and batch.query is not None:
@@ -75,7 +79,7 @@ class Counter:
         elif batch.query is not None:
             self._query_of_item.append(self.queries.insert(batch.query[fresh])[0])
 
-    def finish(self) -> Counted:
+    def finish(self) -> CountedCells:
         """The cells. The tables of keys stay, the rest is spent."""
         offsets, factor, impressions, clicks = self._cells.finish(len(self.items))
         membership = None
@@ -86,8 +90,8 @@ class Counter:
         elif self._query_of_item:
             member = np.arange(len(self.items), dtype=np.int32)
             query = np.concatenate(self._query_of_item)
-            membership = Membership(len(self.queries), query, member, sums_by_item(offsets, impressions))
-        return Counted(offsets, factor, impressions, clicks, membership)
+            membership = Membership(len(self.queries), query, member, sum_by_item(offsets, impressions))
+        return CountedCells(offsets, factor, impressions, clicks, membership)
 
 
 class Summary(NamedTuple):
@@ -120,16 +124,16 @@ class Totals:
         items_once: int,
     ) -> None:
         """`forest`: edges; `items_in`: by the smallest factor of a tree of it."""
-        self.root = merged(self.root, forest)
+        self.root = merge_edges(self.root, forest)
         self.items_under += items_under
         self.items_in += items_in
         self.items_once += items_once
 
     def include(self, found: Summary) -> None:
         """The summary of some items."""
-        self.add(edges(found.root), found.items_under, found.items_in, found.items_once)
+        self.add(spanning_edges(found.root), found.items_under, found.items_in, found.items_once)
 
-    def structure(self, queries: int | None, busiest: int, exact: bool) -> Structure:
+    def to_structure(self, queries: int | None, busiest: int, exact: bool) -> Structure:
         """Of all that was added."""
         items_in = np.bincount(self.root, weights=self.items_in, minlength=len(self.root)).astype(np.int64)
         items = int(items_in.sum())
@@ -147,47 +151,47 @@ class QueryRows(NamedTuple):
     impressions: NDArray[np.int64]
 
 
-def summary(counted: Counted, n_factors: int) -> Summary:
+def summarise_cells(counted: CountedCells, n_factors: int) -> Summary:
     """What a check needs of these cells; nothing in it is as long as the items, but for the queries' rows."""
     parent = singletons(n_factors)
     link_cells(parent, counted.offsets, counted.factor, np.arange(n_factors, dtype=np.int32))
-    root = roots(parent)
+    root = find_roots(parent)
     of_item = root[counted.factor[counted.offsets[:-1]]]
-    once = np.count_nonzero(sums_by_item(counted.offsets, counted.impressions) == 1) if len(of_item) else 0
+    once = np.count_nonzero(sum_by_item(counted.offsets, counted.impressions) == 1) if len(of_item) else 0
     return Summary(
         root=root,
         items_under=np.bincount(counted.factor, minlength=n_factors),
         items_in=np.bincount(of_item, minlength=n_factors),
         items_once=int(once),
-        queries=None if counted.membership is None else _query_rows(counted.membership, of_item, n_factors),
+        queries=None if counted.membership is None else _tally_queries(counted.membership, of_item, n_factors),
     )
 
 
 @dataclass(frozen=True)
-class Linking:
-    """A share's cells to their forest, by factor."""
+class LinkFactors:
+    """A partition's cells to their forest, by factor."""
 
     n_factors: int
 
-    def __call__(self, share: Share) -> NDArray[np.int32]:
+    def __call__(self, partition: Partition) -> NDArray[np.int32]:
         parent = singletons(self.n_factors)
-        link_cells(parent, share.cells.offsets, share.cells.factor, np.arange(self.n_factors, dtype=np.int32))
-        return roots(parent)
+        link_cells(parent, partition.cells.offsets, partition.cells.factor, np.arange(self.n_factors, dtype=np.int32))
+        return find_roots(parent)
 
 
-def joined_roots(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+def merge_forests(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
     """The forest of two."""
-    return merged(one, edges(other))
+    return merge_edges(one, spanning_edges(other))
 
 
-def coded(keys: Keys) -> KeyTable:
+def index_keys(keys: Keys) -> KeyTable:
     """A table in which the code of a key is its place."""
     table = KeyTable(len(keys))
     table.insert(keys)
     return table
 
 
-def _query_rows(members: Membership, root_of_item: NDArray[np.int32], n_factors: int) -> QueryRows:
+def _tally_queries(members: Membership, root_of_item: NDArray[np.int32], n_factors: int) -> QueryRows:
     pair = members.query.astype(np.int64) * n_factors + root_of_item[members.item]
     found, place = np.unique(pair, return_inverse=True)
     shown = np.zeros(len(found), np.int64)

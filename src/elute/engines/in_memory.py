@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_QUERY, Roles
-from elute.cells.structure import of_counts
+from elute.cells.structure import structure_from_counts
 from elute.cells.survey import Survey
 from elute.engines.source_state import State
 from elute.errors import EluteError
 from elute.progress import Progress
 
 
-def roles_of(counts: Counts) -> Roles:
+def infer_roles(counts: Counts) -> Roles:
     """The columns that counts were made from, as far as they tell: of the query only that there is one."""
     item = tuple(counts.items.column_names)
     query = None
@@ -30,7 +30,7 @@ class InMemoryEngine:
     label = "counts"
 
     def __init__(self, counts: Counts) -> None:
-        self._counts, self.roles = counts, roles_of(counts)
+        self._counts, self.roles = counts, infer_roles(counts)
 
     @property
     def exact(self) -> bool:
@@ -47,7 +47,7 @@ class InMemoryEngine:
     def close(self) -> None:
         """Nothing is held."""
 
-    def problems(self, roles: Roles) -> list[str]:
+    def find_problems(self, roles: Roles) -> list[str]:
         return []
 
     def survey(self, roles: Roles) -> Survey:
@@ -60,15 +60,15 @@ class InMemoryEngine:
         return Survey(rows, rows, 0, {}, counts.factors, np.arange(n, dtype=np.uint64), shown, clicks)
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
-        return of_counts(self._counts).root
+        return structure_from_counts(self._counts).root
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         return self._counts
 
-    def repeats_on_page(self, roles: Roles) -> int:
+    def count_repeats_on_page(self, roles: Roles) -> int:
         return 0
 
-    def busiest_query(self, roles: Roles) -> object:
+    def find_busiest_query(self, roles: Roles) -> object:
         """Its number: names of queries are not kept unless they are part of items."""
         members = self._counts.membership
         if members is None:
@@ -79,7 +79,7 @@ class InMemoryEngine:
         item = int(members.item[np.flatnonzero(members.query == query)[0]])
         return self._counts.items[roles.query][item].as_py()
 
-    def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
+    def find_examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The smallest items under each factor."""
         counts, order = self._counts, [(column, "ascending") for column in roles.item]
         of_cell = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
@@ -89,5 +89,5 @@ class InMemoryEngine:
             found[factor] = shown.sort_by(order).slice(0, each)
         return found
 
-    def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
-        raise EluteError(f"these are counts, without '{value}': give the log itself")
+    def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
+        raise EluteError(f"these are counts, without '{value}'; pass the log itself")

@@ -22,7 +22,7 @@ SECONDS = 5
 """After which a source is out of reach."""
 
 
-def of_file(file: str | Path) -> State:
+def file_state(file: str | Path) -> State:
     """The state of a file on this machine."""
     now = Path(file).stat()
     return {"file": str(Path(file).resolve()), "bytes": now.st_size, "changed_ns": now.st_mtime_ns}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from elute._util.files import write_parquet, write_parts
+from elute._util.files import write_parquet, write_row_groups
 from elute.errors import EluteError
 from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.models.base import Estimator
@@ -34,7 +34,7 @@ class Contents(Protocol):
     def propensities(self) -> pa.Table | None:
         """By factor; None for a session click model."""
 
-    def relevance(self) -> Iterator[pa.Table]:
+    def iterate_relevance(self) -> Iterator[pa.Table]:
         """By item, in as many tables as it takes to keep to memory."""
 
     def click_model(self) -> tuple[ClickModel[Any], Vocabulary] | None:
@@ -44,7 +44,7 @@ class Contents(Protocol):
         """All files but the summary."""
 
 
-class OfEstimator:
+class EstimatorContents:
     """A count model, fitted here. A bootstrap adds the ends of its intervals, `low` and `high`."""
 
     def __init__(self, estimator: Estimator, drawn: Bootstrap | None = None) -> None:
@@ -58,7 +58,7 @@ class OfEstimator:
                 table = table.append_column(name, pa.array(values))
         return table
 
-    def relevance(self) -> Iterator[pa.Table]:
+    def iterate_relevance(self) -> Iterator[pa.Table]:
         return self.estimator.relevance_parts()
 
     def click_model(self) -> None:
@@ -66,10 +66,10 @@ class OfEstimator:
 
     def write(self, folder: Path) -> None:
         write_parquet(folder / PROPENSITIES, self.propensities)
-        write_parts(folder / RELEVANCE, self.relevance())
+        write_row_groups(folder / RELEVANCE, self.iterate_relevance())
 
 
-class OfSessions:
+class SessionContents:
     """A session click model, fitted here."""
 
     propensities = None
@@ -77,7 +77,7 @@ class OfSessions:
     def __init__(self, fitted: SessionFit, item: list[str]) -> None:
         self.fitted, self._item = fitted, item
 
-    def relevance(self) -> Iterator[pa.Table]:
+    def iterate_relevance(self) -> Iterator[pa.Table]:
         from elute.sessions.folder import relevance_table
 
         yield relevance_table(self.fitted, self._item)
@@ -88,11 +88,11 @@ class OfSessions:
     def write(self, folder: Path) -> None:
         from elute.sessions.folder import write_model
 
-        write_parts(folder / RELEVANCE, self.relevance())
+        write_row_groups(folder / RELEVANCE, self.iterate_relevance())
         write_model(folder, self.fitted, self._item[0])
 
 
-class InFolder:
+class FolderContents:
     """A fit that was saved. Tables are read when they are asked for."""
 
     def __init__(self, folder: Path, summary: dict[str, Any], provenance: Provenance) -> None:
@@ -109,7 +109,7 @@ class InFolder:
     def _relevance(self) -> pa.Table:
         return read_table(self.folder / RELEVANCE, (*self._from.item, *_OF_ITEMS))
 
-    def relevance(self) -> Iterator[pa.Table]:
+    def iterate_relevance(self) -> Iterator[pa.Table]:
         yield self._relevance
 
     @property
@@ -125,7 +125,7 @@ class InFolder:
         return read_model(self.folder, str(self._summary["model"]), items, int(self._summary["ranks"]))
 
     def write(self, folder: Path) -> None:
-        raise EluteError(f"this fit is saved already, in {self.folder}; copy that folder")
+        raise EluteError(f"this fit is already saved in {self.folder}; copy that folder")
 
 
 def summarise(name: str, fit: Estimator) -> dict[str, Any]:

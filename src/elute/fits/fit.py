@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from elute._util.text import count, plain
+from elute._util.text import format_count, to_one_line
 from elute.cells.factors import describe as describe_factor
-from elute.cells.factors import rows
+from elute.cells.factors import to_rows
 from elute.cells.roles import Roles
 from elute.errors import EluteError
-from elute.fits.contents import Contents, InFolder, OfEstimator, OfSessions, summarise
+from elute.fits.contents import Contents, EstimatorContents, FolderContents, SessionContents, summarise
 from elute.fits.folder import MARK, read_summary, write_summary
 from elute.log import ClickLog
 from elute.results.base import Fields, Result
@@ -52,25 +52,25 @@ class Fit(Result):
         self._contents, self._name = contents, name
 
     @classmethod
-    def of_estimator(
+    def from_estimator(
         cls, model: str, estimator: Estimator, log: ClickLog, drawn: Bootstrap | None = None, name: str | None = None
     ) -> Fit:
         """A count model that was fitted to a log; `drawn`: the bootstrap that its errors come from."""
         summary = summarise(model, estimator)
-        return cls(summary, log.provenance(), OfEstimator(estimator, drawn), estimator=estimator, name=name)
+        return cls(summary, log.provenance(), EstimatorContents(estimator, drawn), estimator=estimator, name=name)
 
     @classmethod
-    def of_sessions(cls, fitted: SessionFit, log: ClickLog) -> Fit:
+    def from_sessions(cls, fitted: SessionFit, log: ClickLog) -> Fit:
         """A session click model that was fitted to a log's pages."""
         found = log.provenance()
-        return cls(fitted.summary, found, OfSessions(fitted, found.item))
+        return cls(fitted.summary, found, SessionContents(fitted, found.item))
 
     @classmethod
     def load(cls, path: str | Path) -> Fit:
         """A fit from the folder that `save` wrote. Tables are read when they are asked for."""
         folder = Path(path)
         summary, found = read_summary(folder)
-        return cls(summary, found, InFolder(folder, summary, found), folder=folder)
+        return cls(summary, found, FolderContents(folder, summary, found), folder=folder)
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a folder; `fit.json` comes last, so that a folder with it is complete."""
@@ -87,7 +87,7 @@ class Fit(Result):
     @property
     def bootstrap(self) -> Bootstrap | None:
         """The bootstrap that error bars come from, where one was drawn in this process."""
-        return self._contents.drawn if isinstance(self._contents, OfEstimator) else None
+        return self._contents.drawn if isinstance(self._contents, EstimatorContents) else None
 
     @property
     def model(self) -> str:
@@ -123,11 +123,11 @@ class Fit(Result):
     @cached_property
     def relevance(self) -> pa.Table:
         """The item columns, `component, relevance, log_se, impressions, clicks`."""
-        return pa.concat_tables(self._contents.relevance())
+        return pa.concat_tables(self._contents.iterate_relevance())
 
     def relevance_parts(self) -> Iterator[pa.Table]:
         """`relevance`, in as many tables as it takes to keep to memory."""
-        return self._contents.relevance()
+        return self._contents.iterate_relevance()
 
     def click_model(self) -> tuple[ClickModel[Any], Vocabulary] | None:
         """A session click model and how it numbers queries and documents; None for a count model."""
@@ -142,8 +142,8 @@ class Fit(Result):
             if sorted(mine) != sorted(ours):
                 theirs = ",".join(mine)
                 raise EluteError(
-                    f"{self.label} was fitted with `{option}='{theirs}'`, the log is read with {','.join(ours)}; "
-                    f"add `{option}='{theirs}'`",
+                    f"{self.label} was fitted with `{option}='{theirs}'`, but the log is read with {','.join(ours)}; "
+                    f"pass `{option}='{theirs}'`",
                     code="other_columns",
                 )
 
@@ -152,18 +152,20 @@ class Fit(Result):
         n, model = int(fields["iterations"]), fields["model"]
         parts = int(fields.get("components", 1))
         ended = "converged" if fields["converged"] else "did NOT converge"
-        sentence = f"{model} {ended} after {count(n)} iteration{'' if n == 1 else 's'}"
+        sentence = f"{model} {ended} after {format_count(n)} iteration{'' if n == 1 else 's'}"
         if fields.get("reason"):
-            sentence += f": {plain(fields['reason'], 400)}"
+            sentence += f": {to_one_line(fields['reason'], 400)}"
         if parts > 1:
-            sentence += f"; {count(parts)} components, each at its own scale: do not compare across them"
+            sentence += f"; {format_count(parts)} components, each at its own scale: do not compare across them"
         good = fields["converged"] and parts == 1
         figures = []
         if fields.get("log_likelihood") is not None:
             figures.append((f"{fields['log_likelihood']:,.1f}", "log-likelihood"))
-        figures += [(count(int(fields[name])), name) for name in ("sessions", "ranks") if fields.get(name) is not None]
+        figures += [
+            (format_count(int(fields[name])), name) for name in ("sessions", "ranks") if fields.get(name) is not None
+        ]
         figures.append((f"{fields['seconds']:.2f} s", "to fit"))
-        return Card("good" if good else "bad", "Fitted" if good else "Mind the fit", f"{sentence}.", figures)
+        return Card("good" if good else "bad", "Fitted" if good else "Check the fit", f"{sentence}.", figures)
 
     def card(self) -> Card:
         """The summary, with the propensities drawn where there are any."""
@@ -171,9 +173,9 @@ class Fit(Result):
         if table is None:
             return card
         value, error = (table[name].to_numpy().astype(np.float64) for name in ("propensity", "log_se"))
-        names = [describe_factor(row) for row in rows(table.select(self.provenance.bias), range(table.num_rows))]
+        names = [describe_factor(row) for row in to_rows(table.select(self.provenance.bias), range(table.num_rows))]
         error[error == 0] = math.nan  # the reference has none
         low, high = (value * np.exp(2 * sign * error) for sign in (-1, 1))
         chart = Bars("Propensity, ± 2 standard errors", names, value.tolist(), low.tolist(), high.tolist())
-        figures = [(count(table.num_rows), "factors"), *card.figures]
+        figures = [(format_count(table.num_rows), "factors"), *card.figures]
         return Card(card.tone, card.word, card.sentence, figures, chart)

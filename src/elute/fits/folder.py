@@ -42,7 +42,7 @@ def read_summary(folder: Path) -> tuple[dict[str, Any], Provenance]:
         raise EluteError(f"'{folder}' is not a fit: it has no fit.json; write one with `elute.fit`")
     try:
         summary = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        found = Provenance.of(summary.pop("provenance"))
+        found = Provenance.from_fields(summary.pop("provenance"))
         str(summary["model"])
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise EluteError(f"{folder / MARK} is not what `elute.fit` writes ({problem!r}); fit again") from None

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from elute.engines.duckdb.source import Source
+from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.fits.folder import is_fit
@@ -22,7 +22,7 @@ def read_propensities(source: PropensitySource | None) -> pa.Table | None:
         return source
     fit = source if isinstance(source, Fit) else Fit.load(source) if is_fit(source) else None
     if fit is None:
-        return Source(str(source)).table()
+        return DuckDBSource(str(source)).read_table()
     if fit.propensities is None:
-        raise EluteError(f"{fit.label} (model {fit.model}) has no propensities; fit with pbm")
+        raise EluteError(f"{fit.label} (model {fit.model}) has no propensities; fit pbm instead")
     return fit.propensities

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
-from elute.kernels.unionfind import link, roots
+from elute.kernels.unionfind import find_roots, link
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Components:
         return len(self.factors)
 
 
-class Links(Protocol):
+class LinkingPlan(Protocol):
     """Something that links factors beyond what the log does: a repair plan."""
 
     @property
@@ -41,8 +41,8 @@ class Links(Protocol):
         """Counts as they would be if it had been carried out."""
 
 
-def components(
-    root: NDArray[np.int32], factors: pa.Table, impressions: NDArray[np.int64], plan: Links | None = None
+def find_components(
+    root: NDArray[np.int32], factors: pa.Table, impressions: NDArray[np.int64], plan: LinkingPlan | None = None
 ) -> Components:
     """Components of the log's factors, from the smallest factor of each one's component in the log itself, with
     what a plan links; `impressions` is by factor."""
@@ -50,11 +50,11 @@ def components(
         root = root.copy()
         for a, b in plan.pairs_of(factors).tolist():
             link(root, a, b)
-        root = roots(root)
-    return order(root, impressions)
+        root = find_roots(root)
+    return number_components(root, impressions)
 
 
-def order(root: NDArray[np.int32], impressions: NDArray[np.int64]) -> Components:
+def number_components(root: NDArray[np.int32], impressions: NDArray[np.int64]) -> Components:
     """Number the components that `root` (the smallest factor of each factor's component) describes."""
     smallest, member = np.unique(root, return_inverse=True)
     factors = np.bincount(member)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from elute.cells.counts import Amounts
 from elute.errors import EluteError
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import Parents, link, roots, singletons
+from elute.kernels.unionfind import Parents, find_roots, link, singletons
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,7 +33,7 @@ LISTED = 5
 """Items and factors of a flat direction that a sentence names."""
 
 
-class Cells(Protocol):
+class CellsByItem(Protocol):
     """Cells sorted by item: `Counts` and what estimators work on."""
 
     @property
@@ -47,7 +47,7 @@ class Cells(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Flat:
+class FlatDirection:
     """One flat direction: items and factors, by code, whose values only scale together, with each one's range."""
 
     items: Ints
@@ -81,16 +81,21 @@ class Flat:
 
     def sentence(self, item: Callable[[int], str], factor: Callable[[int], str]) -> str:
         """In words, given the names of items and factors by code."""
-        relevance = _ranges(self.items, self.relevance_range, item)
-        propensity = _ranges(self.factors, self.propensity_range, factor)
+        relevance = _list_ranges(self.items, self.relevance_range, item)
+        propensity = _list_ranges(self.factors, self.propensity_range, factor)
         if not self.informed:
             if len(self.items):
-                return f"Nothing is known of the relevance of {item(self.items[0])}: all its factors have propensity 0."
-            return f"Nothing is known of the propensity of {factor(self.factors[0])}: all its items have relevance 0."
+                return (
+                    f"Nothing is known about the relevance of {item(self.items[0])}: all its factors have propensity 0."
+                )
+            return (
+                f"Nothing is known about the propensity of {factor(self.factors[0])}: all its items have relevance 0."
+            )
         if self.scale[0] > self.scale[1]:
             return (
-                f"Relevance of {_names(self.items, item)} and propensity of {_names(self.factors, factor)} are known "
-                "only up to one common scale, and at no scale are all of them probabilities: the model does not hold."
+                f"Relevance of {_list_names(self.items, item)} and propensity of {_list_names(self.factors, factor)} "
+                "are known only up to one common scale, and at no scale are all of them probabilities: the model does "
+                "not hold."
             )
         return (
             "Known only up to one common scale: "
@@ -106,7 +111,7 @@ class Consistency:
     """The factor whose propensity counts as known."""
     parameters: int
     """Relevances and propensities, without the reference."""
-    flat: list[Flat]
+    flat: list[FlatDirection]
     """Flat directions: most items first."""
     item_determined: NDArray[np.bool_]
     factor_determined: NDArray[np.bool_]
@@ -149,27 +154,32 @@ class Consistency:
         return f"<Consistency: {self.sentence}>"
 
 
-def consistency(cells: Cells, relevance: Floats, propensity: Floats, reference: int | None = None) -> Consistency:
+def check_consistency(
+    cells: CellsByItem, relevance: Floats, propensity: Floats, reference: int | None = None
+) -> Consistency:
     """The flat directions at a fit: `relevance` by item, `propensity` by factor.
 
     `reference`: the factor whose propensity is known; None takes the largest, the first of them if several are."""
     r, o = np.asarray(relevance, np.float64), np.asarray(propensity, np.float64)
-    _refuse(cells, r, o, reference)
+    _refuse_misfit(cells, r, o, reference)
     known = int(np.argmax(o)) if reference is None else reference
     parent = singletons(len(o))
     first, unclear = _join(cells.offsets, cells.factor, cells.impressions, cells.clicks, r > 0, o > 0, parent)
     if unclear:
         raise EluteError(f"the fit gives {unclear:,} clicked cells the probability 0; fit again on this log")
-    of_factor = roots(parent)
+    of_factor = find_roots(parent)
     of_item = np.where(first >= 0, of_factor[first], -1)
-    item_zero, factor_zero = _zeros(cells.offsets, cells.factor, cells.impressions, r > 0, o > 0)
+    item_zero, factor_zero = _find_zeros(cells.offsets, cells.factor, cells.impressions, r > 0, o > 0)
     informed = np.bincount(of_item[of_item >= 0], minlength=len(o))[of_factor] > 0
     blind = ~informed & ~factor_zero & (np.arange(len(o)) != known)
     none, no_values = np.zeros(0, np.int64), np.zeros(0)
     flat = [
-        *_scaling(of_item, np.where(informed, of_factor, -1), r, o, int(of_factor[known])),
-        *(Flat(np.array([x]), none, r[[x]], no_values, (0, np.inf)) for x in np.flatnonzero((first < 0) & ~item_zero)),
-        *(Flat(none, np.array([t]), no_values, o[[t]], (0, np.inf)) for t in np.flatnonzero(blind)),
+        *_find_scalings(of_item, np.where(informed, of_factor, -1), r, o, int(of_factor[known])),
+        *(
+            FlatDirection(np.array([x]), none, r[[x]], no_values, (0, np.inf))
+            for x in np.flatnonzero((first < 0) & ~item_zero)
+        ),
+        *(FlatDirection(none, np.array([t]), no_values, o[[t]], (0, np.inf)) for t in np.flatnonzero(blind)),
     ]
     item_determined, factor_determined = np.ones(len(r), np.bool_), np.ones(len(o), np.bool_)
     for direction in flat:
@@ -178,39 +188,39 @@ def consistency(cells: Cells, relevance: Floats, propensity: Floats, reference: 
     return Consistency(known, len(r) + len(o) - 1, flat, item_determined, factor_determined)
 
 
-def _refuse(cells: Cells, r: Floats, o: Floats, reference: int | None) -> None:
-    """Refuse what is no fit of these cells."""
+def _refuse_misfit(cells: CellsByItem, r: Floats, o: Floats, reference: int | None) -> None:
+    """Refuse what is not a fit of these cells."""
     if len(r) != len(cells.offsets) - 1:
-        raise EluteError(f"{len(r):,} relevances for {len(cells.offsets) - 1:,} items; give one an item, by code")
+        raise EluteError(f"{len(r):,} relevances for {len(cells.offsets) - 1:,} items; give one for each item, by code")
     if not len(o) or cells.factor.max(initial=-1) >= len(o):
-        raise EluteError(f"{len(o):,} propensities, fewer than factors; give one a factor, by code")
+        raise EluteError(f"{len(o):,} propensities, fewer than there are factors; give one for each factor, by code")
     for name, values in (("relevance", r), ("propensity", o)):
         if not (np.isfinite(values) & (values >= 0)).all():
-            raise EluteError(f"a {name} is negative or no number; give 0 for what was never clicked")
+            raise EluteError(f"a {name} is negative or not a number; give 0 for what was never clicked")
     if reference is not None and not (0 <= reference < len(o) and o[reference] > 0):
         raise EluteError(f"factor {reference} cannot be the reference; give the code of one with a propensity above 0")
 
 
-def _scaling(of_item: Ints, of_factor: Ints, r: Floats, o: Floats, known: int) -> list[Flat]:
+def _find_scalings(of_item: Ints, of_factor: Ints, r: Floats, o: Floats, known: int) -> list[FlatDirection]:
     """A flat direction for every group but that of the reference; -1 marks what is in none."""
     items, factors = np.argsort(of_item, kind="stable"), np.argsort(of_factor, kind="stable")
     found = []
     for group in np.unique(of_factor[(of_factor >= 0) & (of_factor != known)]):
         x = items[slice(*np.searchsorted(of_item[items], [group, group + 1]))]
         t = factors[slice(*np.searchsorted(of_factor[factors], [group, group + 1]))]
-        found.append(Flat(x, t, r[x], o[t], (float(r[x].max()), float(1 / o[t].max()))))
+        found.append(FlatDirection(x, t, r[x], o[t], (float(r[x].max()), float(1 / o[t].max()))))
     return sorted(found, key=lambda direction: -len(direction.items))
 
 
-def _names(codes: Ints, name: Callable[[int], str]) -> str:
+def _list_names(codes: Ints, name: Callable[[int], str]) -> str:
     words = [name(int(code)) for code in codes[:LISTED]]
     return "; ".join(words) + (f"; and {len(codes) - LISTED:,} more" if len(codes) > LISTED else "")
 
 
-def _ranges(codes: Ints, bounds: tuple[Floats, Floats], name: Callable[[int], str]) -> str:
+def _list_ranges(codes: Ints, bounds: tuple[Floats, Floats], name: Callable[[int], str]) -> str:
     first = zip(codes[:LISTED], *(bound[:LISTED] for bound in bounds), strict=True)
     words = {int(c): f"{name(int(c))} from {low:.3g} to {high:.3g}" for c, low, high in first}
-    return _names(codes, words.__getitem__)
+    return _list_names(codes, words.__getitem__)
 
 
 @jit
@@ -242,7 +252,7 @@ def _join(
 
 
 @jit
-def _zeros(
+def _find_zeros(
     offsets: Ints,
     factor: NDArray[np.int32],
     impressions: Amounts,

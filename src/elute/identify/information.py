@@ -52,7 +52,7 @@ def pseudo_inverse(matrix: Floats, group: NDArray[np.integer]) -> Floats:
     return np.asarray(np.linalg.inv(matrix + scale * null) - null / scale)
 
 
-def references(propensity: Floats, group: NDArray[np.integer]) -> Ints:
+def find_references(propensity: Floats, group: NDArray[np.integer]) -> Ints:
     """For each factor, the factor of largest propensity in its group (ties: the smallest)."""
     order = np.lexsort((-np.nan_to_num(propensity), group))
     _, first, inverse = np.unique(group[order], return_index=True, return_inverse=True)
@@ -69,7 +69,7 @@ def variances(inverse: Floats, reference: Ints) -> Floats:
     return np.maximum(resistance, 0.0)
 
 
-def link(row: Floats, target: int, added: float) -> tuple[Floats, float]:
+def rank_one_update(row: Floats, target: int, added: float) -> tuple[Floats, float]:
     """z and c of the change of L when an item with information `row` gains `added` under `target`."""
     total = row.sum()
     z = -row / total

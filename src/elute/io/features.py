@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute._util.storage import MEMORY, Room
-from elute._util.urls import shown
-from elute.engines.duckdb.source import Source
+from elute._util.storage import MEMORY, Storage
+from elute._util.urls import hide_secrets
+from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.sql import quoting
 from elute.errors import EluteError
 from elute.io.ranking import read_ranking
@@ -46,30 +46,30 @@ def is_parquet(source: Sequence[str]) -> bool:
 
 
 def read_features(
-    source: Sequence[str], key: tuple[str, ...], names: tuple[str, ...] | None = None, room: Room = MEMORY
+    source: Sequence[str], key: tuple[str, ...], names: tuple[str, ...] | None = None, storage: Storage = MEMORY
 ) -> Features:
     """Features from Parquet files with the columns `key`, or from LETOR files or an ULTRA folder.
 
     The last of `key` names the document; the others may be missing where documents have the same features for every
     query. `names`: the features to read, in this order, for a ranker that knows them; by default every column that is
-    neither in `key` nor `grade`. Features of LETOR files are feature_1, feature_2, … `room`: where those of Parquet
+    neither in `key` nor `grade`. Features of LETOR files are feature_1, feature_2, … `storage`: where those of Parquet
     files go.
     """
-    label = shown(source[0]) if len(source) == 1 else f"{shown(source[0])} and {len(source) - 1} more"
+    label = hide_secrets(source[0]) if len(source) == 1 else f"{hide_secrets(source[0])} and {len(source) - 1} more"
     if not is_parquet(source):
         return _from_ranking(read_ranking(list(source)), key, names, label)
-    opened = Source(list(source))
+    opened = DuckDBSource(list(source))
     try:
-        return _from_parquet(opened, key, names, room, label)
+        return _from_parquet(opened, key, names, storage, label)
     finally:
         opened.close()
 
 
-def size_of(source: Sequence[str], key: tuple[str, ...]) -> int:
+def feature_bytes(source: Sequence[str], key: tuple[str, ...]) -> int:
     """Bytes that the features of Parquet files take, from what the files say of themselves."""
-    opened = Source(list(source))
+    opened = DuckDBSource(list(source))
     try:
-        with opened.reading():
+        with opened.translate_errors():
             rows: int = opened.connection.execute(f"SELECT count(*) FROM {opened.relation}").fetchall()[0][0]
         return 4 * rows * sum(column not in (*key, GRADE) for column in opened.types)
     finally:
@@ -96,7 +96,7 @@ def _from_ranking(data: RankingData, key: tuple[str, ...], names: tuple[str, ...
     width = data.features.shape[1]
     own = tuple(f"feature_{number + 1}" for number in range(max(width, len(names or ()))))
     if names is not None and own != names:
-        raise EluteError(f"{label} has {width} features by number, the ranker has {len(names)}: {_some(names)}")
+        raise EluteError(f"{label} has {width} numbered features, but the ranker has {len(names)}: {_list_some(names)}")
     values = np.pad(data.features, ((0, 0), (0, len(own) - width))) if len(own) > width else data.features
     ids = (data.queries[data.query_of], data.documents)
     columns = {name: pa.array(column) for name, column in zip(key[-2:], ids[-len(key) :], strict=True)}
@@ -108,22 +108,22 @@ def _from_ranking(data: RankingData, key: tuple[str, ...], names: tuple[str, ...
 
 
 def _from_parquet(
-    opened: Source, key: tuple[str, ...], names: tuple[str, ...] | None, room: Room, label: str
+    opened: DuckDBSource, key: tuple[str, ...], names: tuple[str, ...] | None, storage: Storage, label: str
 ) -> Features:
     """One pass over the files, some rows at a time."""
     there = list(opened.types)
     used = [column for column in key if column in there]
     if key[-1] not in used:
-        raise EluteError(f"{label} has no column '{key[-1]}' to tell documents by; it has {_some(there)}")
+        raise EluteError(f"{label} has no column '{key[-1]}' to identify documents by; it has {_list_some(there)}")
     found = tuple(column for column in there if column not in (*key, GRADE)) if names is None else names
-    with opened.reading():
+    with opened.translate_errors():
         n_rows: int = opened.connection.execute(f"SELECT count(*) FROM {opened.relation}").fetchall()[0][0]
     absent = [name for name in found if name not in there]
     if absent or not found or not n_rows:
-        lacks = f"the features {_some(absent)}" if absent else "features" if not found else "documents"
-        raise EluteError(f"{label} lacks {lacks}; it has {_some(there)}")
+        lacks = f"the features {_list_some(absent)}" if absent else "features" if not found else "documents"
+        raise EluteError(f"{label} lacks {lacks}; it has {_list_some(there)}")
     wanted = [*dict.fromkeys((*used, *found)), *((GRADE,) if GRADE in there else ())]
-    values = room.array("features", (n_rows, len(found)), np.float32)
+    values = storage.new_array("features", (n_rows, len(found)), np.float32)
     gaps, grades = _Gaps(len(found)), []
 
     def keys(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -136,15 +136,15 @@ def _from_parquet(
                     part[:, number] = batch[name].cast(pa.float64()).to_numpy(zero_copy_only=False)
             gaps.add(part)
             if GRADE in there:
-                grades.append(_grades(batch[GRADE], label))
+                grades.append(_read_grades(batch[GRADE], label))
             start += len(batch)
             yield batch.select(used)
 
-    with opened.reading():
+    with opened.translate_errors():
         rows = opened.connection.sql(f"SELECT {quoting.names(wanted)} FROM {opened.relation}")
         reader = rows.to_arrow_reader(max(_NUMBERS // len(found), 1))
         _check_types(reader.schema, found, label)
-        table = room.table("keys", pa.schema([reader.schema.field(column) for column in used]), keys(reader))
+        table = storage.write_table("keys", pa.schema([reader.schema.field(column) for column in used]), keys(reader))
     features = Features(table, found, values, label, np.concatenate(grades) if grades else None)
     gaps.refuse(features)
     _check_keys(features)
@@ -154,7 +154,9 @@ def _from_parquet(
 def _check_types(schema: pa.Schema, names: tuple[str, ...], label: str) -> None:
     text = [name for name in names if not _is_number(schema.field(name).type)]
     if text:
-        raise EluteError(f"{label}: {_some(text)} are no numbers; leave these columns out, or write them as numbers")
+        raise EluteError(
+            f"{label}: {_list_some(text)} are not numbers; leave these columns out, or write them as numbers"
+        )
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -191,8 +193,8 @@ def _check_keys(features: Features) -> None:
     columns, key = features.key.column_names, features.key
     for column in columns:
         if key[column].null_count:
-            raise EluteError(f"{features.label}: '{column}' is null in {key[column].null_count:,} rows; name each")
-    counted = Source(key)
+            raise EluteError(f"{features.label}: '{column}' is null in {key[column].null_count:,} rows; fill them in")
+    counted = DuckDBSource(key)
     try:
         by = quoting.names(columns)
         twice = f"SELECT {by}, count(*) OVER () FROM (SELECT {by} FROM {counted.relation} GROUP BY ALL"
@@ -201,14 +203,14 @@ def _check_keys(features: Features) -> None:
         counted.close()
     if found:
         first = ", ".join(f"{column} {value}" for column, value in zip(columns, found[0], strict=False))
-        raise EluteError(f"{features.label} has {found[0][-1]:,} documents more than once ({first}); keep one row")
+        raise EluteError(f"{features.label} has {found[0][-1]:,} documents more than once ({first}); keep one row each")
 
 
-def _grades(column: pa.Array, label: str) -> NDArray[np.int32]:
+def _read_grades(column: pa.Array, label: str) -> NDArray[np.int32]:
     if column.null_count or not pa.types.is_integer(column.type) or pc.min(column).as_py() < 0:
         raise EluteError(f"{label}: '{GRADE}' must be a whole number from 0 in every row")
     return np.asarray(column.to_numpy(), np.int32)
 
 
-def _some(names: Sequence[str]) -> str:
+def _list_some(names: Sequence[str]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")

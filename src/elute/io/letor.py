@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.io.text.blocks import Block, blocks, first_column
-from elute.io.text.lines import CHUNK_BYTES, Source, files
+from elute.io.text.blocks import TextBlock, first_column, read_blocks
+from elute.io.text.lines import CHUNK_BYTES, Paths, find_files
 from elute.ranking.data import RankingData
 
 _DOCUMENT = re.compile(rb"docid\s*[=:]\s*(\S+)", re.IGNORECASE)
 
 
 def read(
-    source: Source, *, n_features: int | None = None, zero_based: bool | None = None, chunk_bytes: int = CHUNK_BYTES
+    source: Paths, *, n_features: int | None = None, zero_based: bool | None = None, chunk_bytes: int = CHUNK_BYTES
 ) -> RankingData:
     """Queries, documents, grades and features from a path, a glob, a folder, or a list of these, read as one set.
 
@@ -40,16 +40,16 @@ def read(
     `zero_based`: whether indices count from 0; by default true where an index 0 occurs.
     """
     parts = _Parts()
-    for path in files(source):
-        for block in blocks(path, True, chunk_bytes):
+    for path in find_files(source):
+        for block in read_blocks(path, True, chunk_bytes):
             _add(block, parts)
     if not parts.features:
-        raise EluteError(f"no document in {_named(source)}; expected lines such as '2 qid:1 1:0.5 2:0.3'")
+        raise EluteError(f"no document in {_describe_source(source)}; expected lines such as '2 qid:1 1:0.5 2:0.3'")
     highest = max(features.shape[1] for features in parts.features)
     first = first_column(highest, parts.zero, zero_based)
     width = highest - first
     if n_features is not None and n_features < width:
-        raise EluteError(f"{_named(source)}: feature index {highest - 1} is beyond n_features={n_features}")
+        raise EluteError(f"{_describe_source(source)}: feature index {highest - 1} is beyond `n_features={n_features}`")
     return _assemble(parts, first, width if n_features is None else n_features)
 
 
@@ -70,7 +70,7 @@ class _Parts:
     n: int = 0
 
 
-def _add(block: Block, parts: _Parts) -> None:
+def _add(block: TextBlock, parts: _Parts) -> None:
     lines = block.lines
     starts = np.flatnonzero(lines.changes)
     counts = np.diff(starts, append=len(lines.line))
@@ -78,7 +78,7 @@ def _add(block: Block, parts: _Parts) -> None:
         parts.runs.append((parts.queries.setdefault(block.head(row), len(parts.queries)), count))
     for row in np.flatnonzero(lines.comment >= 0).tolist():
         if named := _DOCUMENT.search(block.text, int(lines.comment[row]), int(lines.end[row])):
-            parts.documents.append((parts.n + row, block.decoded(named[1], row)))
+            parts.documents.append((parts.n + row, block.decode_id(named[1], row)))
     parts.zero |= block.zero
     parts.features.append(block.features)
     parts.grades.append(lines.grade)
@@ -106,10 +106,10 @@ def _assemble(parts: _Parts, first: int, width: int) -> RankingData:
         start += len(block)
         parts.features[i] = np.empty((0, block.shape[1]), np.float32)
         del block
-    return RankingData(features, grades, offsets, np.array(list(parts.queries)), _documents(parts, offsets, target))
+    return RankingData(features, grades, offsets, np.array(list(parts.queries)), _document_ids(parts, offsets, target))
 
 
-def _documents(parts: _Parts, offsets: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.str_]:
+def _document_ids(parts: _Parts, offsets: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.str_]:
     """The documents' ids, unique within a query."""
     length = np.diff(offsets)
     place = np.arange(parts.n) - np.repeat(offsets[:-1], length)
@@ -123,10 +123,12 @@ def _documents(parts: _Parts, offsets: NDArray[np.int64], target: NDArray[np.int
     seen: set[tuple[int, str]] = set()
     for pair in zip(np.repeat(np.arange(len(length)), length).tolist(), documents.tolist(), strict=True):
         if pair in seen:
-            raise EluteError(f"document '{pair[1]}' is twice in query '{list(parts.queries)[pair[0]]}'; keep one line")
+            raise EluteError(
+                f"document '{pair[1]}' appears twice in query '{list(parts.queries)[pair[0]]}'; keep one line"
+            )
         seen.add(pair)
     return documents
 
 
-def _named(source: Source) -> str:
+def _describe_source(source: Paths) -> str:
     return str(source) if isinstance(source, str | Path) else ", ".join(map(str, source))

@@ -25,7 +25,7 @@ def read_ranking(source: str | Path | list[str]) -> RankingData:
 
 def read_scores(path: str | Path, data: RankingData) -> NDArray[np.float64]:
     """Scores by document from a Parquet file with the columns `query_id, doc_id, score`."""
-    table = _parquet(path)
+    table = _read_parquet(path)
     missing = [column for column in ("query_id", "doc_id", "score") if column not in table.column_names]
     if missing:
         raise EluteError(f"{path} lacks {', '.join(missing)}; scores need the columns query_id, doc_id, score")
@@ -40,10 +40,10 @@ def read_scores(path: str | Path, data: RankingData) -> NDArray[np.float64]:
     return np.array(found, np.float64)
 
 
-def _parquet(path: str | Path) -> pa.Table:
+def _read_parquet(path: str | Path) -> pa.Table:
     try:
         return pq.read_table(path)
     except FileNotFoundError:
         raise EluteError(f"no file '{path}'") from None
     except pa.ArrowInvalid as error:
-        raise EluteError(f"{path} is no Parquet file: {re.sub(chr(10), ' ', str(error))[:200]}") from None
+        raise EluteError(f"{path} is not a Parquet file: {re.sub(chr(10), ' ', str(error))[:200]}") from None

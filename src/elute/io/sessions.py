@@ -28,7 +28,7 @@ APART = "\t"
 """What stands between query and document in a vocabulary."""
 
 
-class Columns(NamedTuple):
+class SessionColumns(NamedTuple):
     """Names. An impression a row: all five. A page a row: `doc` and `click` are lists, `query` may be missing."""
 
     doc: str = "doc_id"
@@ -38,8 +38,8 @@ class Columns(NamedTuple):
     position: str = "position"
 
 
-ROWS = Columns()
-LISTS = Columns(doc="query_doc_ids", click="clicks")
+ROWS = SessionColumns()
+LISTS = SessionColumns(doc="query_doc_ids", click="clicks")
 """Impressions as elute's other readers have them, and CLAX's session Parquet."""
 
 
@@ -63,7 +63,7 @@ class Vocabulary:
         return len(self.queries) + 1
 
 
-class _Flat(NamedTuple):
+class _FlatPages(NamedTuple):
     """Pages one after the other: ids by page and by impression, clicks, and where each page begins."""
 
     query: pa.DictionaryArray
@@ -73,21 +73,21 @@ class _Flat(NamedTuple):
 
 
 def read_sessions(
-    path: Path | str, columns: Columns = ROWS, vocabulary: Vocabulary | None = None
+    path: Path | str, columns: SessionColumns = ROWS, vocabulary: Vocabulary | None = None
 ) -> tuple[Sessions, Vocabulary]:
     """All sessions of a file. Without a vocabulary, it is made from the file."""
-    flat = _flat(_table(path, columns), columns)
+    flat = _flatten(_read_table(path, columns), columns)
     if vocabulary is None:
         vocabulary = Vocabulary(flat.doc.dictionary, flat.query.dictionary)
-    return _sessions(flat, vocabulary), vocabulary
+    return _to_sessions(flat, vocabulary), vocabulary
 
 
-def read_vocabulary(path: Path | str, columns: Columns = ROWS) -> Vocabulary:
+def read_vocabulary(path: Path | str, columns: SessionColumns = ROWS) -> Vocabulary:
     """That of a file too large to be read at once."""
     documents: list[pa.Array] = []
     queries: list[pa.Array] = []
-    for table in _parts(path, columns):
-        flat = _flat(table, columns)
+    for table in _read_parts(path, columns):
+        flat = _flatten(table, columns)
         documents = [pa.concat_arrays([*documents, flat.doc.dictionary]).unique()]
         queries = [pa.concat_arrays([*queries, flat.query.dictionary]).unique()]
     if not documents:
@@ -104,14 +104,14 @@ class SessionParts:
 
     path: Path | str
     vocabulary: Vocabulary
-    columns: Columns = ROWS
+    columns: SessionColumns = ROWS
 
     def __iter__(self) -> Iterator[Sessions]:
-        for table in _parts(self.path, self.columns):
-            yield _sessions(_flat(table, self.columns), self.vocabulary)
+        for table in _read_parts(self.path, self.columns):
+            yield _to_sessions(_flatten(table, self.columns), self.vocabulary)
 
 
-def _open(path: Path | str, columns: Columns) -> tuple[pq.ParquetFile, list[str]]:
+def _open(path: Path | str, columns: SessionColumns) -> tuple[pq.ParquetFile, list[str]]:
     """The file, and the columns to read."""
     try:
         file = pq.ParquetFile(path)
@@ -126,13 +126,13 @@ def _open(path: Path | str, columns: Columns) -> tuple[pq.ParquetFile, list[str]
     return file, [*needed, columns.query] if lists and columns.query in names else needed
 
 
-def _table(path: Path | str, columns: Columns) -> pa.Table:
+def _read_table(path: Path | str, columns: SessionColumns) -> pa.Table:
     file, needed = _open(path, columns)
     with file:
         return file.read(columns=list(dict.fromkeys(needed)))
 
 
-def _parts(path: Path | str, columns: Columns) -> Iterator[pa.Table]:
+def _read_parts(path: Path | str, columns: SessionColumns) -> Iterator[pa.Table]:
     """Some rows after the other; rows of the last session of a part wait for the next."""
     file, needed = _open(path, columns)
     lists = columns.session not in needed
@@ -153,29 +153,31 @@ def _parts(path: Path | str, columns: Columns) -> Iterator[pa.Table]:
         yield rest
 
 
-def _flat(table: pa.Table, columns: Columns) -> _Flat:
+def _flatten(table: pa.Table, columns: SessionColumns) -> _FlatPages:
     if pa.types.is_list(table.schema.field(columns.doc).type):
-        return _from_lists(table, columns)
-    return _from_rows(table, columns)
+        return _flatten_lists(table, columns)
+    return _flatten_rows(table, columns)
 
 
-def _from_lists(table: pa.Table, columns: Columns) -> _Flat:
-    docs, clicks = (_whole(table[name]) for name in (columns.doc, columns.click))
+def _flatten_lists(table: pa.Table, columns: SessionColumns) -> _FlatPages:
+    docs, clicks = (_to_array(table[name]) for name in (columns.doc, columns.click))
     offsets = docs.offsets.to_numpy().astype(np.int64)
     theirs = clicks.offsets.to_numpy().astype(np.int64)
     if not np.array_equal(np.diff(offsets), np.diff(theirs)):
         page = int(np.flatnonzero(np.diff(offsets) != np.diff(theirs))[0])
-        raise EluteError(f"row {page} has not as many '{columns.click}' as '{columns.doc}'; give one a document")
+        raise EluteError(
+            f"row {page} does not have as many '{columns.click}' as '{columns.doc}'; give one for each document"
+        )
     if columns.query in table.column_names:
-        query = _whole(table[columns.query]).dictionary_encode()
+        query = _to_array(table[columns.query]).dictionary_encode()
     else:
         query = pa.array(np.zeros(len(docs), np.int64)).dictionary_encode()
-    return _Flat(query, docs.flatten().dictionary_encode(), _clicks(clicks.flatten()), offsets - offsets[0])
+    return _FlatPages(query, docs.flatten().dictionary_encode(), _to_clicks(clicks.flatten()), offsets - offsets[0])
 
 
-def _from_rows(table: pa.Table, columns: Columns) -> _Flat:
+def _flatten_rows(table: pa.Table, columns: SessionColumns) -> _FlatPages:
     position = table[columns.position].to_numpy().astype(np.int64)
-    session = _whole(table[columns.session]).dictionary_encode().indices.to_numpy()
+    session = _to_array(table[columns.session]).dictionary_encode().indices.to_numpy()
     if (np.diff(session) < 0).any() or (np.diff(position)[np.diff(session) == 0] < 0).any():
         order = np.lexsort((position, session))
         table, position, session = table.take(order), position[order], session[order]
@@ -185,19 +187,19 @@ def _from_rows(table: pa.Table, columns: Columns) -> _Flat:
     if not np.array_equal(position, rank + 1):
         row = int(np.flatnonzero(position != rank + 1)[0])
         raise EluteError(
-            f"a session has position {position[row]} where {rank[row] + 1} is due; "
+            f"a session has position {position[row]} where {rank[row] + 1} is expected; "
             "positions must count from 1 without gaps"
         )
-    query, doc = (_whole(table[name].cast(pa.string())).dictionary_encode() for name in (columns.query, columns.doc))
+    query, doc = (_to_array(table[name].cast(pa.string())).dictionary_encode() for name in (columns.query, columns.doc))
     pair = query.indices.to_numpy().astype(np.int64) * len(doc.dictionary) + doc.indices.to_numpy()
     pairs, item = np.unique(pair, return_inverse=True)
     first, second = np.divmod(pairs, max(len(doc.dictionary), 1))
     names = pc.binary_join_element_wise(query.dictionary.take(first), doc.dictionary.take(second), APART)
     items = pa.DictionaryArray.from_arrays(pa.array(item.astype(np.int32)), names)
-    return _Flat(query.take(pa.array(begins)), items, _clicks(_whole(table[columns.click])), offsets)
+    return _FlatPages(query.take(pa.array(begins)), items, _to_clicks(_to_array(table[columns.click])), offsets)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _to_array(column: pa.ChunkedArray) -> pa.Array:
     """One array, without nulls."""
     if column.null_count:
         raise EluteError(f"{column.null_count:,} rows of the sessions have an empty value; drop or fill them first")
@@ -205,26 +207,26 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 
 
-def _clicks(values: pa.Array) -> NDArray[np.uint8]:
+def _to_clicks(values: pa.Array) -> NDArray[np.uint8]:
     return np.asarray(values.to_numpy(zero_copy_only=False) != 0, np.uint8)
 
 
-def _numbers(ids: pa.DictionaryArray, names: pa.Array) -> NDArray[np.int32]:
+def _look_up_ids(ids: pa.DictionaryArray, names: pa.Array) -> NDArray[np.int32]:
     """Places in `names`; their number for what is not there."""
     if ids.dictionary.equals(names):
         return np.asarray(ids.indices.to_numpy(), np.int32)
     if ids.dictionary.type != names.type:
-        raise EluteError(f"ids are {ids.dictionary.type} here and {names.type} in the vocabulary; make them one type")
+        raise EluteError(f"ids are {ids.dictionary.type} here and {names.type} in the vocabulary; use one type")
     places = pc.index_in(ids.dictionary, value_set=names).fill_null(len(names)).to_numpy()
     return np.asarray(places[ids.indices.to_numpy()], np.int32)
 
 
-def _sessions(flat: _Flat, vocabulary: Vocabulary) -> Sessions:
+def _to_sessions(flat: _FlatPages, vocabulary: Vocabulary) -> Sessions:
     from elute.clicks.sessions import Sessions
 
     length = np.diff(flat.offsets).astype(np.int32)
     shape = (len(length), int(length.max(initial=1)))
     doc, click = np.zeros(shape, np.int32), np.zeros(shape, np.uint8)
     shown = np.arange(shape[1]) < length[:, None]
-    doc[shown], click[shown] = _numbers(flat.doc, vocabulary.documents), flat.click
-    return Sessions(_numbers(flat.query, vocabulary.queries), doc, click, length)
+    doc[shown], click[shown] = _look_up_ids(flat.doc, vocabulary.documents), flat.click
+    return Sessions(_look_up_ids(flat.query, vocabulary.queries), doc, click, length)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.io.text.blocks import blocks, first_column
+from elute.io.text.blocks import first_column, read_blocks
 from elute.ranking.data import RankingData
 
 _PADDING = "-1"
@@ -28,11 +28,11 @@ def is_ultra(source: object) -> TypeGuard[str | Path]:
 
 def read(folder: str | Path) -> pa.Table:
     """Impressions as `query_id, doc_id, position`, one row for each shown document."""
-    path = _list_file(folder)
+    path = _find_list_file(folder)
     queries: list[str] = []
     docs: list[str] = []
     positions: list[int] = []
-    for _, fields in _fields(path):
+    for _, fields in _read_fields(path):
         shown = [(position, doc) for position, doc in enumerate(fields[1:]) if doc != _PADDING]
         queries += [fields[0]] * len(shown)
         docs += [doc for _, doc in shown]
@@ -41,16 +41,16 @@ def read(folder: str | Path) -> pa.Table:
     return pa.table(columns)
 
 
-def _list_file(folder: str | Path) -> Path:
+def _find_list_file(folder: str | Path) -> Path:
     lists = sorted(Path(folder).glob("*.init_list"))
     if not lists:
-        raise EluteError(f"folder '{folder}' holds no .init_list file")
+        raise EluteError(f"folder '{folder}' contains no .init_list file")
     if len(lists) > 1:
-        raise EluteError(f"folder '{folder}' holds {len(lists)} .init_list files; pass a folder with one")
+        raise EluteError(f"folder '{folder}' contains {len(lists)} .init_list files; pass a folder with one")
     return lists[0]
 
 
-def _fields(path: Path) -> list[tuple[int, list[str]]]:
+def _read_fields(path: Path) -> list[tuple[int, list[str]]]:
     """The number of every line and its fields: a query, then something for each place."""
     if not path.is_file():
         raise EluteError(f"no file '{path}'")
@@ -62,7 +62,7 @@ def _fields(path: Path) -> list[tuple[int, list[str]]]:
     return fields
 
 
-class Lists(NamedTuple):
+class RankedLists(NamedTuple):
     """Rankings in the order shown. A query may have several lists, and a list may show a document twice (the
     identifiability paper's do); `data` has it once."""
 
@@ -74,7 +74,7 @@ class Lists(NamedTuple):
     """(lists, longest): the row of `data` at every place; −1 where nothing is shown."""
 
 
-def read_ranking(folder: str | Path, *, features: bool = True) -> Lists:
+def read_ranking(folder: str | Path, *, features: bool = True) -> RankedLists:
     """Rankings with grades (`.labels`, place by place like `.init_list`) and features (`.feature`, a document a line).
 
     One row for each (query, document). Without `features` the table has no column and `.feature` is not opened:
@@ -82,23 +82,23 @@ def read_ranking(folder: str | Path, *, features: bool = True) -> Lists:
     460 MB and say no more than the documents' numbers do. The number of features is that of `settings.json` beside
     or above the folder, where there is one. Indices count from 1, unless an index 0 occurs.
     """
-    path = _list_file(folder)
+    path = _find_list_file(folder)
     labels = path.with_suffix(".labels")
     queries: dict[str, int] = {}
     grades: list[dict[int, int]] = []
     lists: list[tuple[int, list[int]]] = []
-    graded = _fields(labels)
-    for number, (line, fields) in enumerate(_fields(path)):
+    graded = _read_fields(labels)
+    for number, (line, fields) in enumerate(_read_fields(path)):
         where = f"{path}, line {line}"
         query = queries.setdefault(fields[0], len(queries))
         if query == len(grades):
             grades.append({})
         if number >= len(graded) or len(graded[number][1]) != len(fields) or graded[number][1][0] != fields[0]:
-            raise EluteError(f"{where}: {labels.name} has no line with as many fields for query '{fields[0]}' there")
-        shown = [_whole(field, -1, where, "a document's number") for field in fields[1:]]
+            raise EluteError(f"{where}: {labels.name} has no matching line (same query '{fields[0]}', as many fields)")
+        shown = [_parse_whole_number(field, -1, where, "a document's number") for field in fields[1:]]
         for document, label in zip(shown, graded[number][1][1:], strict=True):
             if document >= 0:
-                grade = _whole(label, 0, f"{labels}, line {graded[number][0]}", "a grade")
+                grade = _parse_whole_number(label, 0, f"{labels}, line {graded[number][0]}", "a grade")
                 if grades[query].setdefault(document, grade) != grade:
                     raise EluteError(f"{where}: document {document} has two grades for query '{fields[0]}'")
         lists.append((query, shown))
@@ -106,20 +106,22 @@ def read_ranking(folder: str | Path, *, features: bool = True) -> Lists:
         raise EluteError(f"{path} is empty; expected a query and its documents on every line")
     if len(graded) > len(lists):
         raise EluteError(f"{labels} has {len(graded)} lines, {path.name} {len(lists)}; they must agree line by line")
-    return _assembled(path, queries, grades, lists, features)
+    return _assemble(path, queries, grades, lists, features)
 
 
-def _assembled(
+def _assemble(
     path: Path,
     queries: dict[str, int],
     grades: list[dict[int, int]],
     lists: list[tuple[int, list[int]]],
     features: bool,
-) -> Lists:
+) -> RankedLists:
     documents = np.array([document for graded in grades for document in graded], np.int64)
     offsets = np.concatenate(([0], np.cumsum([len(graded) for graded in grades], dtype=np.int64)))
     table = (
-        _features(path.with_suffix(".feature"), documents) if features else np.zeros((len(documents), 0), np.float32)
+        _read_features(path.with_suffix(".feature"), documents)
+        if features
+        else np.zeros((len(documents), 0), np.float32)
     )
     data = RankingData(
         table,
@@ -133,23 +135,23 @@ def _assembled(
     for number, (query, shown) in enumerate(lists):
         at = [int(offsets[query]) + places[query][document] if document >= 0 else -1 for document in shown]
         rows[number, : len(at)] = at
-    return Lists(data, np.array([query for query, _ in lists], np.int64), rows)
+    return RankedLists(data, np.array([query for query, _ in lists], np.int64), rows)
 
 
-def _features(path: Path, documents: NDArray[np.int64]) -> NDArray[np.float32]:
+def _read_features(path: Path, documents: NDArray[np.int64]) -> NDArray[np.float32]:
     """The features of some documents, given by their line in the file."""
     if not path.is_file():
-        raise EluteError(f"no file '{path}'; pass features=False to read the rankings without it")
+        raise EluteError(f"no file '{path}'; pass `features=False` to read the rankings without it")
     parts: list[NDArray[np.float32]] = []
     zero = False
-    for block in blocks(path, grades=False):
+    for block in read_blocks(path, grades=False):
         parts.append(block.features)
         zero |= block.zero
     starts = np.cumsum([0] + [len(part) for part in parts])
     if len(documents) and documents.max() >= starts[-1]:
         raise EluteError(f"{path} has {starts[-1]:,} documents; the lists show number {documents.max()}")
     highest = max((part.shape[1] for part in parts), default=0)
-    size = _feature_size(path.parent)
+    size = _read_feature_size(path.parent)
     first = first_column(highest, zero, None)
     if size is not None and highest - first > size:
         raise EluteError(f"{path}: feature index {highest - 1} is beyond the {size} features of settings.json")
@@ -162,17 +164,17 @@ def _features(path: Path, documents: NDArray[np.int64]) -> NDArray[np.float32]:
     return table
 
 
-def _feature_size(folder: Path) -> int | None:
+def _read_feature_size(folder: Path) -> int | None:
     for settings in (folder / "settings.json", folder.parent / "settings.json"):
         if settings.is_file():
             try:
                 return int(json.loads(settings.read_text(encoding="utf-8"))["feature_size"])
             except (ValueError, KeyError, TypeError) as error:
-                raise EluteError(f"{settings} gives no 'feature_size'; add it or remove the file") from error
+                raise EluteError(f"{settings} has no 'feature_size'; add it or remove the file") from error
     return None
 
 
-def _whole(field: str, least: int, where: str, what: str) -> int:
+def _parse_whole_number(field: str, least: int, where: str, what: str) -> int:
     try:
         number = float(field)
     except ValueError:

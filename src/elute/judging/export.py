@@ -14,7 +14,7 @@ from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.io.features import read_features
 from elute.judging import opensearch, quepid, ranklib, trec
-from elute.judging.grades import rule
+from elute.judging.grades import parse_rule
 from elute.judging.judgments import Judgments, judge
 
 BUNDLES = ("lightgbm", "xgboost")
@@ -42,7 +42,9 @@ def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple
     if form not in FORMATS:
         raise EluteError(f"no format '{form}'; there are: {', '.join(FORMATS)}")
     target = None if out is None else Path(out)
-    written, made = _bundle(fit, form, target, wanted) if form in BUNDLES else _judgments(fit, form, target, wanted)
+    written, made = (
+        _export_bundle(fit, form, target, wanted) if form in BUNDLES else _export_judgments(fit, form, target, wanted)
+    )
     fields = {
         "format": form,
         "out": None if out is None else str(out),
@@ -55,12 +57,12 @@ def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple
     return fields, made
 
 
-def _judgments(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[dict[str, Any], Judgments]:
+def _export_judgments(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[dict[str, Any], Judgments]:
     if out is not None and out.is_dir():
-        raise EluteError(f"'{out}' is a folder; {form} is one file: name a file with `out=`")
+        raise EluteError(f"'{out}' is a folder, but {form} is a single file; name a file with `out=`")
     if wanted.features and form != "ranklib":
-        raise EluteError(f"format '{form}' has no use for `features=`; ranklib, lightgbm and xgboost have")
-    chosen = rule(wanted.grades, wanted.levels)
+        raise EluteError(f"format '{form}' does not use `features=`; ranklib, lightgbm and xgboost do")
+    chosen = parse_rule(wanted.grades, wanted.levels)
     made = judge(fit, wanted.query, wanted.doc, chosen, wanted.min_precision, wanted.log)
     warnings = [] if out is None else write_judgments(form, out, made, wanted)
     fields = {
@@ -68,11 +70,11 @@ def _judgments(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[d
         "queries": made.queries,
         "judgments": len(made.doc),
         "grades": dict(enumerate(np.bincount(made.grade, minlength=made.levels).tolist())),
-        "rule": chosen.says,
+        "rule": chosen.description,
         "min_precision": wanted.min_precision,
         "left_out": {reason: n._asdict() for reason, n in made.left_out.items()},
         "warnings": warnings,
-        "next": "name a file to write to" if out is None else _next(form, out, trained=bool(wanted.features)),
+        "next": "name a file to write to" if out is None else _suggest_next(form, out, trained=bool(wanted.features)),
     }
     return fields, made
 
@@ -85,13 +87,13 @@ def write_judgments(form: str, out: Path, made: Judgments, wanted: Wanted) -> li
     return {"quepid": quepid.write, "opensearch": opensearch.write, "trec": trec.write}[form](out, made)
 
 
-def _bundle(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[dict[str, Any], None]:
+def _export_bundle(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[dict[str, Any], None]:
     from elute.judging import bundle  # slow to import, and most formats need no log
     from elute.log import read_log
 
     if out is None or (out.exists() and not out.is_dir()):
         raise EluteError(
-            f"'{out}' is a file; {form} takes a folder: name one with `out=`"
+            f"'{out}' is a file, but {form} takes a folder; name one with `out=`"
             if out
             else f"format '{form}' needs `out=`, a folder"
         )
@@ -121,13 +123,14 @@ def _bundle(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[dict
         fields = bundle.write(form, out, fit, log, source, features)
     return {
         **fields,
-        "rule": "weighted: a group a click, weighing 1/propensity of where it was made; positions: a group a page",
+        "rule": "weighted: a group for each click, with weight 1/propensity of where it was made; positions: a group "
+        "for each page",
         "warnings": [],
-        "next": f"train on weighted rows or on positions, never on both; docs/judge.md has the lines for {form}",
+        "next": f"train on weighted rows or on positions, never on both; docs/judge.md has the code for {form}",
     }, None
 
 
-def _next(form: str, out: Path, trained: bool) -> str:
+def _suggest_next(form: str, out: Path, trained: bool) -> str:
     """What to do with the file."""
     file = shlex.quote(str(out))
     if form == "ranklib":

@@ -30,7 +30,7 @@ class Quantiles:
     levels: int = LEVELS
 
     @property
-    def says(self) -> str:
+    def description(self) -> str:
         return (
             f"grades 0 to {self.levels - 1} by quantiles of relevance within the query; "
             "queries whose items are all alike are left out"
@@ -65,7 +65,7 @@ class Thresholds:
         return len(self.cuts) + 1
 
     @property
-    def says(self) -> str:
+    def description(self) -> str:
         cuts = ", ".join(f"{cut:g}" for cut in self.cuts)
         return f"grades 0 to {len(self.cuts)}: how many of the thresholds {cuts} relevance reaches"
 
@@ -77,7 +77,7 @@ class Thresholds:
 Rule = Quantiles | Thresholds
 
 
-def rule(text: str | None, levels: int | None) -> Rule:
+def parse_rule(text: str | None, levels: int | None) -> Rule:
     """The rule in words of the command line: `quantiles`, or thresholds such as `0.1,0.3`."""
     if text is None or text == "quantiles":
         return Quantiles(LEVELS if levels is None else levels)

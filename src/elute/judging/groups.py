@@ -19,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.training.pages import Pages
+from elute.training.pages import TrainingPages
 
-PART = 1 << 16
+GROUPS_AT_A_TIME = 1 << 16
 """Groups made at a time."""
 
 
-class Groups(NamedTuple):
+class GroupRows(NamedTuple):
     """Rows of some groups, one group after the other, each in the order shown."""
 
     document: NDArray[np.int32]
@@ -41,50 +41,52 @@ class Groups(NamedTuple):
 class Usable(NamedTuple):
     """Pages with something to compare, and how many have not."""
 
-    pages: Pages
+    pages: TrainingPages
     without_click: int
     of_one: int
     """Pages that show one document."""
 
 
-def usable(pages: Pages) -> Usable:
+def select_usable(pages: TrainingPages) -> Usable:
     """Pages with a click and another document."""
     clicked = (pages.clicks > 0).any(axis=1)
     several = (pages.documents >= 0).sum(axis=1) > 1
-    return Usable(take(pages, clicked & several), int((~clicked).sum()), int((clicked & ~several).sum()))
+    return Usable(take_pages(pages, clicked & several), int((~clicked).sum()), int((clicked & ~several).sum()))
 
 
-def take(pages: Pages, some: NDArray[np.bool_]) -> Pages:
+def take_pages(pages: TrainingPages, some: NDArray[np.bool_]) -> TrainingPages:
     """Some pages, by a mask."""
     return pages._replace(documents=pages.documents[some], clicks=pages.clicks[some], factor=pages.factor[some])
 
 
-def by_click(pages: Pages, weight: NDArray[np.float64], part: int = PART) -> Iterator[Groups]:
+def group_by_click(
+    pages: TrainingPages, weight: NDArray[np.float64], chunk: int = GROUPS_AT_A_TIME
+) -> Iterator[GroupRows]:
     """A group for each click; `weight` is by factor."""
     page, place = np.nonzero(pages.clicks > 0)
-    for first in range(0, len(page), part):
-        p, k = page[first : first + part], place[first : first + part]
+    for first in range(0, len(page), chunk):
+        p, k = page[first : first + chunk], place[first : first + chunk]
         label = np.arange(pages.clicks.shape[1]) == k[:, None]
-        yield _groups(pages.documents[p], label, pages.factor[p], weight[pages.factor[p, k]])
+        yield _make_groups(pages.documents[p], label, pages.factor[p], weight[pages.factor[p, k]])
 
 
-def by_page(pages: Pages, part: int = PART) -> Iterator[Groups]:
+def group_by_page(pages: TrainingPages, chunk: int = GROUPS_AT_A_TIME) -> Iterator[GroupRows]:
     """A group for each page, each with weight 1."""
-    for first in range(0, len(pages.documents), part):
-        here = slice(first, first + part)
-        yield _groups(
+    for first in range(0, len(pages.documents), chunk):
+        here = slice(first, first + chunk)
+        yield _make_groups(
             pages.documents[here], pages.clicks[here] > 0, pages.factor[here], np.ones(len(pages.documents[here]))
         )
 
 
-def _groups(
+def _make_groups(
     documents: NDArray[np.int32], label: NDArray[np.bool_], factor: NDArray[np.int32], weight: NDArray[np.float64]
-) -> Groups:
+) -> GroupRows:
     shown = documents >= 0
-    return Groups(documents[shown], label[shown].astype(np.int8), factor[shown], shown.sum(axis=1), weight)
+    return GroupRows(documents[shown], label[shown].astype(np.int8), factor[shown], shown.sum(axis=1), weight)
 
 
-def without_gaps(pages: Pages, position: NDArray[np.int64]) -> NDArray[np.bool_]:
+def find_gapless(pages: TrainingPages, position: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which pages have rows at positions 1, 2, 3, … (or all from 0): there the order of rows is the position.
 
     `position` is by factor."""

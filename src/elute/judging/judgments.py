@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute._util.matching import ids, match
-from elute.engines.duckdb.source import Source
+from elute._util.matching import id_columns, match
+from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.sql import quoting
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -57,7 +57,7 @@ def judge(
     fit: Fit, query: str, doc: str, rule: Rule, min_precision: float | None = None, log: object | None = None
 ) -> Judgments:
     """Grades of the fit's items. `log` is read where these are named by other columns than `query` and `doc`."""
-    pairs, row = _pairs(fit, query, doc, log)
+    pairs, row = _find_pairs(fit, query, doc, log)
     left: dict[str, LeftOut] = {}
     code = pairs[query].cast(pa.string()).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     kept = np.ones(len(row), np.bool_)
@@ -69,14 +69,14 @@ def judge(
         left[reason], kept = LeftOut(lost, int((kept & bad).sum())), after
 
     drop("not_in_fit", row < 0)
-    drop("several_items", _repeated(pairs, query, doc))
+    drop("several_items", _find_repeated(pairs, query, doc))
     component, relevance = (fit.relevance[name].to_numpy()[row] for name in ("component", "relevance"))
-    drop("not_rankable", _scattered(code, component.astype(np.int64), kept))
+    drop("not_rankable", _find_scattered(code, component.astype(np.int64), kept))
     drop("no_estimate", ~np.isfinite(relevance))
     if min_precision is not None:
-        drop("imprecise", ~(_standard_error(fit)[row] <= 1 / min_precision))
+        drop("imprecise", ~(_compute_standard_errors(fit)[row] <= 1 / min_precision))
     if isinstance(rule, Quantiles):
-        drop("all_alike", _alike(code, relevance, kept))
+        drop("all_alike", _find_alike(code, relevance, kept))
     elif isinstance(rule, Thresholds) and len(np.unique(component[kept])) > 1:
         raise EluteError(
             f"{fit.label} has {len(np.unique(component[kept]))} components, each at its own scale, and thresholds "
@@ -84,47 +84,51 @@ def judge(
         )
     if not kept.any():
         why = ", ".join(f"{reason} {n.judgments:,}" for reason, n in left.items() if n.judgments)
-        raise EluteError(f"{fit.label} gives no judgment: of {len(row):,} items all are left out ({why})")
+        raise EluteError(f"{fit.label} gives no judgments: all {len(row):,} items are left out ({why})")
     chosen = pairs.filter(pa.array(kept))
     order = pc.sort_indices(chosen, sort_keys=[(query, "ascending"), (doc, "ascending")])
     grade = rule.grades(relevance[kept], np.unique(code[kept], return_inverse=True)[1])[order.to_numpy()]
-    queries, docs = (column.to_pylist() for column in ids(chosen.take(order), (query, doc)))
+    queries, docs = (column.to_pylist() for column in id_columns(chosen.take(order), (query, doc)))
     return Judgments(queries, docs, grade, rule.levels, {reason: n for reason, n in left.items() if n.judgments})
 
 
-def _pairs(fit: Fit, query: str, doc: str, log: object | None) -> tuple[pa.Table, Ints]:
+def _find_pairs(fit: Fit, query: str, doc: str, log: object | None) -> tuple[pa.Table, Ints]:
     """Queries and documents, and the fit's row for each; -1 where it has none."""
     if query == doc:
         raise EluteError(f"`query=` and `doc=` are both '{query}'; name two columns")
     if {query, doc} == set(fit.provenance.item):
-        return _decoded(fit.relevance.select([query, doc])), np.arange(fit.relevance.num_rows)
+        return _decode(fit.relevance.select([query, doc])), np.arange(fit.relevance.num_rows)
     item = fit.provenance.item
     named = ", ".join(item)
     if log is None:
-        same = f"; if these are them, say `query='{item[0]}'` and `doc='{item[1]}'`" if len(item) == 2 else ""
+        same = (
+            f"; if these are the query and the document, pass `query='{item[0]}'` and `doc='{item[1]}'`"
+            if len(item) == 2
+            else ""
+        )
         raise EluteError(
             f"{fit.label} has items named by {named}, not by {query} and {doc}{same}; or add `log=`, in which each "
             "item's queries and documents are found"
         )
-    source = Source(log)
+    source = DuckDBSource(log)
     try:
         columns = tuple(dict.fromkeys((query, doc, *item)))
         for column in columns:
             if column not in source.types:
                 raise EluteError(f"{source.label} has no column '{column}'; items are found by {named}, {query}, {doc}")
         source.prepare(columns)
-        whole = quoting.conjunction(f"{quoting.name(column)} IS NOT NULL" for column in columns)
-        with source.reading():
+        whole = quoting.where_clause(f"{quoting.name(column)} IS NOT NULL" for column in columns)
+        with source.translate_errors():
             found = source.connection.sql(f"SELECT DISTINCT {quoting.names(columns)} FROM {source.relation} {whole}")
-            table = _decoded(found.to_arrow_table())
+            table = _decode(found.to_arrow_table())
     finally:
         source.close()
     if not table.num_rows:
         raise EluteError(f"{source.label} has no row with all of {', '.join(columns)}")
-    return table.select([query, doc]), match(ids(table, item), ids(fit.relevance, item))
+    return table.select([query, doc]), match(id_columns(table, item), id_columns(fit.relevance, item))
 
 
-def _decoded(table: pa.Table) -> pa.Table:
+def _decode(table: pa.Table) -> pa.Table:
     """Without dictionaries, which cannot be sorted."""
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
@@ -132,37 +136,37 @@ def _decoded(table: pa.Table) -> pa.Table:
     return table
 
 
-def _repeated(pairs: pa.Table, query: str, doc: str) -> NDArray[np.bool_]:
+def _find_repeated(pairs: pa.Table, query: str, doc: str) -> NDArray[np.bool_]:
     """Pairs that stand for more than one item."""
-    columns = ids(pairs, (query, doc))
+    columns = id_columns(pairs, (query, doc))
     first = match(columns, columns)
     return np.bincount(first)[first] > 1
 
 
-def _scattered(code: Ints, component: Ints, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _find_scattered(code: Ints, component: Ints, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Items of queries with several components."""
-    return _differs(code, component.astype(np.float64), kept)
+    return _find_different(code, component.astype(np.float64), kept)
 
 
-def _alike(code: Ints, relevance: Floats, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _find_alike(code: Ints, relevance: Floats, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Items of queries in which all have the same relevance."""
-    return ~_differs(code, relevance, kept)
+    return ~_find_different(code, relevance, kept)
 
 
-def _differs(code: Ints, value: Floats, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _find_different(code: Ints, value: Floats, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """By item, whether the kept items of its query have different values."""
     n = int(code.max(initial=-1)) + 1
 
-    def by_query(best: Callable[[Floats, Ints, Floats], None], start: float) -> Floats:
+    def reduce_by_query(best: Callable[[Floats, Ints, Floats], None], start: float) -> Floats:
         out = np.full(n, start)
         best(out, code[kept], value[kept])
         return out
 
-    differ: NDArray[np.bool_] = by_query(np.minimum.at, np.inf) < by_query(np.maximum.at, -np.inf)
+    differ: NDArray[np.bool_] = reduce_by_query(np.minimum.at, np.inf) < reduce_by_query(np.maximum.at, -np.inf)
     return differ[code]
 
 
-def _standard_error(fit: Fit) -> Floats:
+def _compute_standard_errors(fit: Fit) -> Floats:
     """Of each relevance at its component's scale: relevance · log_se.
 
     Where a relevance is 0, for want of clicks, this is unknown. One click would have made it at most 1/(n · o), with n

@@ -15,10 +15,10 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from elute._util.files import whole
+from elute._util.files import write_atomically
 from elute.io.features import Features
-from elute.judging.groups import Groups
-from elute.judging.numerals import shortest
+from elute.judging.groups import GroupRows
+from elute.judging.numerals import format_shortest
 
 WEIGHTED, POSITIONS = "weighted.tsv", "positions.tsv"
 FILES = (
@@ -26,41 +26,43 @@ FILES = (
 )  # fmt: skip
 
 
-def write_weighted(folder: Path, parts: Iterable[Groups], features: Features) -> tuple[int, int]:
+def write_weighted(folder: Path, chunks: Iterable[GroupRows], features: Features) -> tuple[int, int]:
     """A group a click, and in `.weight` its weight on each of its rows; returns groups and rows."""
-    return _write(folder, WEIGHTED, "weight", parts, features, lambda part: np.repeat(part.weight, part.size).tolist())
+    return _write(
+        folder, WEIGHTED, "weight", chunks, features, lambda chunk: np.repeat(chunk.weight, chunk.size).tolist()
+    )
 
 
 def write_positions(
-    folder: Path, parts: Iterable[Groups], features: Features, position: NDArray[np.int64]
+    folder: Path, chunks: Iterable[GroupRows], features: Features, position: NDArray[np.int64]
 ) -> tuple[int, int]:
     """A group a page, and in `.position` where each row was shown; `position` is by factor."""
-    return _write(folder, POSITIONS, "position", parts, features, lambda part: position[part.factor].tolist())
+    return _write(folder, POSITIONS, "position", chunks, features, lambda chunk: position[chunk.factor].tolist())
 
 
 def _write(
     folder: Path,
     name: str,
     beside: str,
-    parts: Iterable[Groups],
+    chunks: Iterable[GroupRows],
     features: Features,
-    column: Callable[[Groups], list[float]],
+    column: Callable[[GroupRows], list[float]],
 ) -> tuple[int, int]:
     @cache
-    def text(document: int) -> str:
-        return "\t".join(shortest(features.values[document]))
+    def format_features(document: int) -> str:
+        return "\t".join(format_shortest(features.values[document]))
 
     groups = rows = 0
     with ExitStack() as stack:
         data, query, other = (_open(stack, folder / (name + end)) for end in ("", ".query", f".{beside}"))
-        for part in parts:
-            labelled = zip(part.label.tolist(), part.document.tolist(), strict=True)
-            data.writelines(f"{label}\t{text(document)}\n" for label, document in labelled)
-            query.writelines(f"{size}\n" for size in part.size.tolist())
-            other.writelines(f"{value}\n" for value in column(part))
-            groups, rows = groups + len(part.size), rows + len(part.label)
+        for chunk in chunks:
+            labelled = zip(chunk.label.tolist(), chunk.document.tolist(), strict=True)
+            data.writelines(f"{label}\t{format_features(document)}\n" for label, document in labelled)
+            query.writelines(f"{size}\n" for size in chunk.size.tolist())
+            other.writelines(f"{value}\n" for value in column(chunk))
+            groups, rows = groups + len(chunk.size), rows + len(chunk.label)
     return groups, rows
 
 
 def _open(stack: ExitStack, path: Path) -> TextIO:
-    return stack.enter_context(stack.enter_context(whole(path)).open("w", encoding="utf-8", newline=""))
+    return stack.enter_context(stack.enter_context(write_atomically(path)).open("w", encoding="utf-8", newline=""))

@@ -6,7 +6,7 @@ import json
 from itertools import groupby
 from pathlib import Path
 
-from elute._util.files import whole
+from elute._util.files import write_atomically
 from elute.judging.judgments import Judgments
 
 NAME = "Judgments from clicks (elute)"
@@ -16,7 +16,7 @@ def write(path: str | Path, judgments: Judgments) -> list[str]:
     """Write the body, a query at a time."""
     head = {"name": NAME, "description": "Relevance from clicks, freed of bias", "type": "IMPORT_JUDGMENT"}
     rows = zip(judgments.query, judgments.doc, judgments.grade.tolist(), strict=True)
-    with whole(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with write_atomically(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         file.write(json.dumps(head)[:-1] + ', "judgmentRatings": [')
         before = "\n"
         for query, judged in groupby(rows, key=lambda row: row[0]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elute._util.files import whole
+from elute._util.files import write_atomically
 from elute.judging.judgments import Judgments
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -17,12 +17,12 @@ _BREAKS = (",", "\n", "\r")
 
 def write(path: str | Path, judgments: Judgments) -> list[str]:
     """Write the file; returns what a person should know before opening it elsewhere."""
-    with whole(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with write_atomically(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         file.write("query,docid,rating\n")
         rows = zip(judgments.query, judgments.doc, judgments.grade.tolist(), strict=True)
-        file.writelines(f"{_cell(query)},{_cell(doc)},{grade}\n" for query, doc, grade in rows)
+        file.writelines(f"{_quote_cell(query)},{_quote_cell(doc)},{grade}\n" for query, doc, grade in rows)
     names = [*set(judgments.query), *judgments.doc]
-    formulas, broken = (sum(map(test, names)) for test in (_is_formula, _breaks))
+    formulas, broken = (sum(map(test, names)) for test in (_is_formula, _has_breaks))
     warnings = []
     if formulas:
         warnings.append(
@@ -31,15 +31,15 @@ def write(path: str | Path, judgments: Judgments) -> list[str]:
         )
     if broken:
         warnings.append(
-            f"{broken:,} queries or documents hold commas or line breaks; they are quoted, but Quepid's import form "
+            f"{broken:,} queries or documents contain commas or line breaks; they are quoted, but Quepid's import form "
             "counts commas and may refuse such lines"
         )
     return warnings
 
 
-def _cell(text: str) -> str:
+def _quote_cell(text: str) -> str:
     """Quoted where it must be; Python's own writer leaves a lone carriage return bare."""
-    return '"' + text.replace('"', '""') + '"' if '"' in text or _breaks(text) else text
+    return '"' + text.replace('"', '""') + '"' if '"' in text or _has_breaks(text) else text
 
 
 def _is_formula(text: str) -> bool:
@@ -47,5 +47,5 @@ def _is_formula(text: str) -> bool:
     return text.startswith(_FORMULA) and not text[1:].replace(".", "", 1).isdecimal()
 
 
-def _breaks(text: str) -> bool:
+def _has_breaks(text: str) -> bool:
     return any(sign in text for sign in _BREAKS)

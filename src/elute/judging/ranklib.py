@@ -12,31 +12,31 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute._util.files import whole
-from elute._util.matching import ids, match
+from elute._util.files import write_atomically
+from elute._util.matching import id_columns, match
 from elute.errors import EluteError
 from elute.io.features import Features
 from elute.judging.judgments import Judgments
-from elute.judging.numerals import shortest
+from elute.judging.numerals import format_shortest
 
 
 def write(path: str | Path, judgments: Judgments, features: Features | None = None) -> list[str]:
     """Write the file. With features, every judged document must have them."""
-    rows = np.full(len(judgments.doc), -1) if features is None else _rows(judgments, features)
+    rows = np.full(len(judgments.doc), -1) if features is None else _find_rows(judgments, features)
     number = 1
-    with whole(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with write_atomically(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         for at, (row, grade) in enumerate(zip(rows.tolist(), judgments.grade.tolist(), strict=True)):
             number += at > 0 and judgments.query[at] != judgments.query[at - 1]
-            values = () if features is None else shortest(features.values[row])
+            values = () if features is None else format_shortest(features.values[row])
             columns = "".join(f" {index}:{value}" for index, value in enumerate(values, 1))
-            named = f"docid = {word(judgments.doc[at])} query = {word(judgments.query[at])}"
+            named = f"docid = {encode_word(judgments.doc[at])} query = {encode_word(judgments.query[at])}"
             file.write(f"{grade} qid:{number}{columns} # {named}\n")
     if features is None:
         return ["without `features=` the lines have grades and names only: nothing can be trained on them"]
     return []
 
 
-def word(name: str) -> str:
+def encode_word(name: str) -> str:
     """A name as one word; `urllib.parse.unquote` gives it back."""
     return "".join(
         "".join(f"%{byte:02X}" for byte in sign.encode())
@@ -46,10 +46,10 @@ def word(name: str) -> str:
     )
 
 
-def _rows(judgments: Judgments, features: Features) -> NDArray[np.int64]:
+def _find_rows(judgments: Judgments, features: Features) -> NDArray[np.int64]:
     columns = features.key.column_names
     wanted = [pa.array(judgments.query, pa.string()), pa.array(judgments.doc, pa.string())][-len(columns) :]
-    rows = match(wanted, ids(features.key, columns))
+    rows = match(wanted, id_columns(features.key, columns))
     bad = np.flatnonzero(rows < 0)
     if len(bad):
         at = int(bad[0])

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elute._util.files import whole, write_parquet
+from elute._util.files import write_atomically, write_parquet
 from elute.errors import EluteError
 from elute.io.features import Features
-from elute.judging.groups import Groups
+from elute.judging.groups import GroupRows
 
 WEIGHTED, WEIGHTS, POSITIONS = "weighted.parquet", "weighted.groups.parquet", "positions.parquet"
 FILES = (WEIGHTED, WEIGHTS, POSITIONS)
@@ -29,38 +29,38 @@ def refuse_names(features: Features) -> None:
     bad = [name for name in features.names if name in (LABEL, QID) or set(name) & set("[]<")]
     if bad:
         raise EluteError(
-            f"{features.label}: feature '{bad[0]}' cannot keep its name; XGBoost's data have '{LABEL}' and '{QID}' "
-            "of their own and take no name with [ ] or <; rename the column"
+            f"{features.label}: feature '{bad[0]}' cannot keep its name; XGBoost reserves '{LABEL}' and '{QID}' "
+            "and takes no name with [ ] or <; rename the column"
         )
 
 
-def write_weighted(folder: Path, parts: Iterable[Groups], features: Features) -> tuple[int, int]:
+def write_weighted(folder: Path, chunks: Iterable[GroupRows], features: Features) -> tuple[int, int]:
     """A group a click, and the table of their weights; returns groups and rows."""
     weights: list[np.ndarray] = []
 
-    def noting() -> Iterable[Groups]:
-        for part in parts:
-            weights.append(part.weight)
-            yield part
+    def note_weights() -> Iterable[GroupRows]:
+        for chunk in chunks:
+            weights.append(chunk.weight)
+            yield chunk
 
-    sizes = _write(folder / WEIGHTED, noting(), features)
+    sizes = _write(folder / WEIGHTED, note_weights(), features)
     weight = np.concatenate(weights)
     write_parquet(folder / WEIGHTS, pa.table({QID: np.arange(1, len(weight) + 1), "weight": weight}))
     return sizes
 
 
-def write_positions(folder: Path, parts: Iterable[Groups], features: Features) -> tuple[int, int]:
+def write_positions(folder: Path, chunks: Iterable[GroupRows], features: Features) -> tuple[int, int]:
     """A group a page."""
-    return _write(folder / POSITIONS, parts, features)
+    return _write(folder / POSITIONS, chunks, features)
 
 
-def _write(path: Path, parts: Iterable[Groups], features: Features) -> tuple[int, int]:
+def _write(path: Path, chunks: Iterable[GroupRows], features: Features) -> tuple[int, int]:
     schema = pa.schema([(LABEL, pa.int8()), (QID, pa.int64()), *((name, pa.float32()) for name in features.names)])
     groups = rows = 0
-    with whole(path) as temporary, pq.ParquetWriter(temporary, schema) as file:
-        for part in parts:
-            qid = np.repeat(np.arange(groups, groups + len(part.size)) + 1, part.size)
-            values = features.values[part.document]
-            file.write_table(pa.table([part.label, qid, *(pa.array(column) for column in values.T)], schema=schema))
-            groups, rows = groups + len(part.size), rows + len(part.label)
+    with write_atomically(path) as temporary, pq.ParquetWriter(temporary, schema) as file:
+        for chunk in chunks:
+            qid = np.repeat(np.arange(groups, groups + len(chunk.size)) + 1, chunk.size)
+            values = features.values[chunk.document]
+            file.write_table(pa.table([chunk.label, qid, *(pa.array(column) for column in values.T)], schema=schema))
+            groups, rows = groups + len(chunk.size), rows + len(chunk.label)
     return groups, rows

@@ -24,7 +24,7 @@ _CELLS = 1_000_000
 _MOST = 16
 
 
-def blocks(offsets: NDArray[np.int64]) -> list[slice]:
+def cut_blocks(offsets: NDArray[np.int64]) -> list[slice]:
     """Ranges of items with about as many cells each."""
     cells = int(offsets[-1] - offsets[0])
     count = max(1, min(_MOST, cells // _CELLS))
@@ -33,20 +33,20 @@ def blocks(offsets: NDArray[np.int64]) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in pairwise(bounds)] or [slice(0, 0)]
 
 
-def each(work: Callable[[slice, NDArray[np.int64]], T], offsets: NDArray[np.int64]) -> list[T]:
+def map_blocks(work: Callable[[slice, NDArray[np.int64]], T], offsets: NDArray[np.int64]) -> list[T]:
     """`work(items, their offsets)` for every block, in order."""
-    parts = blocks(offsets)
+    parts = cut_blocks(offsets)
     if len(parts) == 1:
         return [work(parts[0], offsets)]
-    return list(_threads().map(lambda items: work(items, offsets[items.start : items.stop + 1]), parts))
+    return list(_thread_pool().map(lambda items: work(items, offsets[items.start : items.stop + 1]), parts))
 
 
-def chunks(work: Callable[[NDArray[np.int64]], T], items: NDArray[np.int64], size: int) -> list[T]:
+def map_chunks(work: Callable[[NDArray[np.int64]], T], items: NDArray[np.int64], size: int) -> list[T]:
     """`work` on `size` of the items at a time, in order."""
     parts = [items[begin : begin + size] for begin in range(0, max(len(items), 1), size)]
-    return [work(parts[0])] if len(parts) == 1 else list(_threads().map(work, parts))
+    return [work(parts[0])] if len(parts) == 1 else list(_thread_pool().map(work, parts))
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
+def _thread_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count(), "elute")

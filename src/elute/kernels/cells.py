@@ -25,7 +25,7 @@ _DIGIT = 11
 _ONE = np.uint64(1)
 
 
-class Run(NamedTuple):
+class SortedRun(NamedTuple):
     """Distinct keys in rising order, each with its impressions and clicks."""
 
     keys: Keys
@@ -162,9 +162,9 @@ def _split(keys: Keys, shift: np.uint64, offsets: NDArray[np.int64], minors: NDA
         offsets[rest] = keys.shape[0]
 
 
-def _merge_runs(a: Run, b: Run) -> Run:
+def _merge_runs(a: SortedRun, b: SortedRun) -> SortedRun:
     n = _count_union(a.keys, b.keys)
-    merged = Run(np.empty(n, np.uint64), np.empty(n, a.impressions.dtype), np.empty(n, a.clicks.dtype))
+    merged = SortedRun(np.empty(n, np.uint64), np.empty(n, a.impressions.dtype), np.empty(n, a.clicks.dtype))
     _merge(*a, *b, *merged)
     return merged
 
@@ -180,9 +180,9 @@ class CellCounter:
         size = min(BUFFER_ROWS, rows)
         self._buffer: Keys = np.empty(size, np.uint64)
         self._scratch: Keys = np.empty(size, np.uint64)
-        self._squeezed = self._empty(size)
+        self._squeezed = self._new_run(size)
         self._filled = 0
-        self._runs: list[Run] = []
+        self._runs: list[SortedRun] = []
 
     def add(
         self,
@@ -195,7 +195,7 @@ class CellCounter:
         keys = (majors.astype(np.uint64) << self._shift) | minors.astype(np.uint64)
         if impressions is not None:
             order = np.argsort(keys, kind="stable")
-            run = self._empty(len(keys))
+            run = self._new_run(len(keys))
             self._push(run, _squeeze_weighted(keys, order, impressions, clicks.astype(np.int64), *run))
             return
         keys = (keys << _ONE) | clicks.astype(np.uint64)
@@ -213,14 +213,14 @@ class CellCounter:
         del self._buffer, self._scratch, self._squeezed
         while len(self._runs) > 1:
             self._runs.append(_merge_runs(self._runs.pop(), self._runs.pop()))
-        keys, impressions, clicks = self._runs.pop() if self._runs else self._empty(0)
+        keys, impressions, clicks = self._runs.pop() if self._runs else self._new_run(0)
         offsets = np.empty(majors + 1, np.int64)
         factors = np.empty(len(keys), np.int32)
         _split(keys, self._shift, offsets, factors)
         return offsets, factors, impressions, clicks
 
-    def _empty(self, n: int) -> Run:
-        return Run(np.empty(n, np.uint64), np.empty(n, self._amount), np.empty(n, self._amount))
+    def _new_run(self, n: int) -> SortedRun:
+        return SortedRun(np.empty(n, np.uint64), np.empty(n, self._amount), np.empty(n, self._amount))
 
     def _flush(self) -> None:
         keys = self._buffer[: self._filled]
@@ -229,12 +229,12 @@ class CellCounter:
             ordered = radix_sort(keys, self._scratch[: len(keys)], int(keys.max()).bit_length())
             self._push(self._squeezed, _squeeze_unit(ordered, *self._squeezed))
 
-    def _push(self, run: Run, n: int) -> None:
+    def _push(self, run: SortedRun, n: int) -> None:
         """Keep the first `n` records of `run`; runs of like size are merged, so that a record is moved
         about log₂(runs) times."""
-        fresh = Run(run.keys[:n], run.impressions[:n], run.clicks[:n])
+        fresh = SortedRun(run.keys[:n], run.impressions[:n], run.clicks[:n])
         if not self._runs or len(self._runs[-1].keys) > 2 * n:
-            fresh = Run(fresh.keys.copy(), fresh.impressions.copy(), fresh.clicks.copy())
+            fresh = SortedRun(fresh.keys.copy(), fresh.impressions.copy(), fresh.clicks.copy())
         while self._runs and len(self._runs[-1].keys) <= 2 * len(fresh.keys):
             fresh = _merge_runs(self._runs.pop(), fresh)
         self._runs.append(fresh)

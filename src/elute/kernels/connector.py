@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.kernels.jit import jit
-from elute.kernels.keys import BLOCK, EMPTY, ONE, TWO, Keys, empty_table, touch, with_room
-from elute.kernels.unionfind import Parents, link, roots, singletons
+from elute.kernels.keys import BLOCK, EMPTY, ONE, TWO, Keys, grow_table, make_table, touch
+from elute.kernels.unionfind import Parents, find_roots, link, singletons
 
 
 @jit
@@ -50,16 +50,16 @@ class Connector:
     def __init__(self, factors: int, expected_items: int = 0) -> None:
         self.components = factors
         self._parent = singletons(factors)
-        self._table = empty_table(expected_items)
+        self._table = make_table(expected_items)
         self._items = 0
 
     def add(self, items: Keys, factors: NDArray[np.int32]) -> None:
         """Rows: a key for the item, a code for the factor."""
-        self._table = with_room(self._table, self._items, len(items))
+        self._table = grow_table(self._table, self._items, len(items))
         fresh, joined, _ = _connect(self._table, self._parent, items, factors)
         self._items += fresh
         self.components -= joined
 
     def roots(self) -> NDArray[np.int32]:
         """For every factor the smallest factor of its component."""
-        return roots(self._parent)
+        return find_roots(self._parent)

@@ -9,17 +9,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.kernels.unionfind import Parents, joining, roots
+from elute.kernels.unionfind import Parents, find_roots, join_edges
 
 
-def edges(root: Parents) -> NDArray[np.int32]:
+def spanning_edges(root: Parents) -> NDArray[np.int32]:
     """The fewest edges that say the same, one row each: at most one less than there are factors."""
     below = np.flatnonzero(root != np.arange(len(root)))
     return np.stack((root[below], below.astype(np.int32)), axis=1)
 
 
-def merged(root: Parents, more: NDArray[np.int32]) -> Parents:
+def merge_edges(root: Parents, more: NDArray[np.int32]) -> Parents:
     """The forest of `root` and of more edges."""
     parent = root.copy()
-    joining(parent, more[:, 0].astype(np.int64), more[:, 1].astype(np.int64))
-    return roots(parent)
+    join_edges(parent, more[:, 0].astype(np.int64), more[:, 1].astype(np.int64))
+    return find_roots(parent)

@@ -106,13 +106,13 @@ def _refill(old: Keys, new: Keys) -> None:
         new[slot * TWO + ONE] = old[record + 1]
 
 
-def empty_table(expected: int) -> Keys:
+def make_table(expected: int) -> Keys:
     """Room for `expected` keys."""
     slots = 1 << max(int(expected / MAX_LOAD).bit_length(), 12)
     return np.zeros(2 * slots, dtype=np.uint64)
 
 
-def with_room(table: Keys, used: int, more: int) -> Keys:
+def grow_table(table: Keys, used: int, more: int) -> Keys:
     """The table, or a larger copy, so that `more` keys can be added to the `used` ones."""
     if used + more > MAX_KEYS:
         raise EluteError(f"more than {MAX_KEYS:,} distinct ids: too many for one machine")
@@ -132,7 +132,7 @@ class KeyTable:
 
     def __init__(self, expected: int = 0) -> None:
         """`expected`: keys to make room for at once; more may come."""
-        self._table = empty_table(expected)
+        self._table = make_table(expected)
         self._used = 0
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ class KeyTable:
 
     def insert(self, keys: Keys) -> tuple[Codes, NDArray[np.int64]]:
         """Codes of `keys`, and the rows at which new keys first appeared (in the order of their codes)."""
-        self._table = with_room(self._table, self._used, keys.shape[0])
+        self._table = grow_table(self._table, self._used, keys.shape[0])
         codes = np.empty(keys.shape[0], dtype=np.int32)
         fresh = np.empty(keys.shape[0], dtype=np.int64)
         known = self._used

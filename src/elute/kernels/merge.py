@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import joining, roots, singletons
+from elute.kernels.unionfind import find_roots, join_edges, singletons
 
 Amount = TypeVar("Amount", bound=np.unsignedinteger)
 
 
-def merged_factors(n_factors: int, pairs: NDArray[np.integer]) -> NDArray[np.int32]:
+def merge_factors(n_factors: int, pairs: NDArray[np.integer]) -> NDArray[np.int32]:
     """The merged factor of every factor: codes 0, 1, 2, … in the order of the groups' smallest members."""
     parent = singletons(n_factors)
     ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    joining(parent, ends[:, 0], ends[:, 1])
-    return np.unique(roots(parent), return_inverse=True)[1].astype(np.int32)
+    join_edges(parent, ends[:, 0], ends[:, 1])
+    return np.unique(find_roots(parent), return_inverse=True)[1].astype(np.int32)
 
 
 @jit

@@ -20,7 +20,7 @@ def singletons(n: int) -> Parents:
 
 
 @jit
-def root(parent: Parents, node: int) -> int:
+def find_root(parent: Parents, node: int) -> int:
     """The representative of `node`, halving the path on the way."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -34,8 +34,8 @@ def link(parent: Parents, a: int, b: int) -> int:
 
     In an inner loop compare `parent[a]` and `parent[b]` first: mostly they are equal, and the call is saved.
     """
-    a = root(parent, a)
-    b = root(parent, b)
+    a = find_root(parent, a)
+    b = find_root(parent, b)
     if a == b:
         return 0
     parent[max(a, b)] = min(a, b)
@@ -57,24 +57,24 @@ def link_cells(
 
 
 @jit
-def roots(parent: Parents) -> NDArray[np.int32]:
+def find_roots(parent: Parents) -> NDArray[np.int32]:
     """The representative of every node."""
     out = np.empty_like(parent)
     for node in range(parent.shape[0]):
-        out[node] = root(parent, node)
+        out[node] = find_root(parent, node)
     return out
 
 
 @jit
-def joining(parent: Parents, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
+def join_edges(parent: Parents, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Take edges in the given order; true for those that join two trees of `parent`, which is updated.
 
     With edges in the order of their cost this is Kruskal's algorithm.
     """
     joins = np.zeros(left.shape[0], dtype=np.bool_)
     for edge in range(left.shape[0]):
-        a = root(parent, left[edge])
-        b = root(parent, right[edge])
+        a = find_root(parent, left[edge])
+        b = find_root(parent, right[edge])
         if a != b:
             parent[max(a, b)] = min(a, b)
             joins[edge] = True

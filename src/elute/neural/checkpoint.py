@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from elute._util.npz import write_npz
 from elute.errors import EluteError
 
 
@@ -20,12 +20,7 @@ def save(path: str | Path, tree: Any) -> None:
     leaves = {
         jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in jax.tree_util.tree_leaves_with_path(tree)
     }
-    partial = Path(f"{path}.partial")
-    with partial.open("wb") as file:
-        np.savez(file, allow_pickle=False, **leaves)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    write_npz(path, leaves)
 
 
 def load(path: str | Path, like: Any) -> Any:
@@ -34,7 +29,7 @@ def load(path: str | Path, like: Any) -> Any:
         with np.load(path, allow_pickle=False) as saved:
             leaves = {name: saved[name] for name in saved.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as reason:
-        raise EluteError(f"{path} is not a readable checkpoint ({reason}); delete it to start anew") from reason
+        raise EluteError(f"{path} is not a readable checkpoint ({reason}); delete it to start over") from reason
     wanted, structure = jax.tree_util.tree_flatten_with_path(like)
     named = [(jax.tree_util.keystr(where), leaf) for where, leaf in wanted]
     if {name for name, _ in named} != leaves.keys():
@@ -45,9 +40,9 @@ def load(path: str | Path, like: Any) -> Any:
             raise EluteError(
                 f"{path} has {have} for {name}, where this learner has {want}; use its settings, or delete it"
             )
-    return jax.tree_util.tree_unflatten(structure, [_like(leaf, leaves[name]) for name, leaf in named])
+    return jax.tree_util.tree_unflatten(structure, [_place_like(leaf, leaves[name]) for name, leaf in named])
 
 
-def _like(leaf: Any, saved: NDArray[Any]) -> Any:
+def _place_like(leaf: Any, saved: NDArray[Any]) -> Any:
     """On the device what was there."""
     return jnp.asarray(saved) if isinstance(leaf, jax.Array) else saved[()]

@@ -38,7 +38,7 @@ class View(NamedTuple):
     logging: Array | None
 
 
-def view(features: Array, batch: Batch) -> View:
+def look_up(features: Array, batch: Batch) -> View:
     """Look the features of a batch up."""
     mask = batch.documents >= 0
     x = features[jnp.where(mask, batch.documents, 0)]
@@ -46,7 +46,7 @@ def view(features: Array, batch: Batch) -> View:
     return View(x, mask, jnp.where(mask, batch.clicks, 0.0).astype(features.dtype), logging)
 
 
-def checked_features(features: ArrayLike) -> NDArray[np.float32]:
+def check_features(features: ArrayLike) -> NDArray[np.float32]:
     """A finite (documents, features) table, or an error."""
     table = np.asarray(features, np.float32)
     if table.ndim != 2 or 0 in table.shape:
@@ -57,22 +57,24 @@ def checked_features(features: ArrayLike) -> NDArray[np.float32]:
     return table
 
 
-def checked_lists(documents: ArrayLike, n_documents: int) -> NDArray[np.int32]:
+def check_lists(documents: ArrayLike, n_documents: int) -> NDArray[np.int32]:
     """Lists of rows of a table of `n_documents`, or an error."""
     rows = np.asarray(documents)
     if rows.ndim != 2 or 0 in rows.shape or not np.issubdtype(rows.dtype, np.integer):
         raise EluteError(f"lists must be whole numbers, lists × positions; they are {rows.dtype} of shape {rows.shape}")
     if rows.max() >= n_documents or rows.min() < -1:
         raise EluteError(
-            f"lists name documents from {rows.min():,} to {rows.max():,}; there are {n_documents:,}, from 0"
+            f"lists name documents from {rows.min():,} to {rows.max():,}, but there are {n_documents:,}, counted from 0"
         )
     gap = (rows[:, :-1] < 0) & (rows[:, 1:] >= 0)
     if gap.any() or (rows[:, 0] < 0).any():
-        raise EluteError(f"list {int((gap.any(axis=1) | (rows[:, 0] < 0)).argmax())} has a gap; -1 only fills its end")
+        raise EluteError(
+            f"list {int((gap.any(axis=1) | (rows[:, 0] < 0)).argmax())} has a gap; use -1 only after its last document"
+        )
     return rows.astype(np.int32)
 
 
-def checked_like(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float32]:
+def check_numbers(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Finite numbers of a given shape, or an error."""
     numbers = np.asarray(values, np.float32)
     if numbers.shape != shape:
@@ -82,11 +84,11 @@ def checked_like(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArra
     return numbers
 
 
-def checked_propensities(values: ArrayLike, positions: int | None = None) -> NDArray[np.float32]:
+def check_propensities(values: ArrayLike, positions: int | None = None) -> NDArray[np.float32]:
     """Propensities by position: finite and above 0, or an error."""
     numbers = np.asarray(values, np.float32)
     if numbers.ndim != 1 or len(numbers) == 0 or not (np.isfinite(numbers) & (numbers > 0)).all():
-        raise EluteError("propensities must be numbers above 0, one a position; a position never seen has none")
+        raise EluteError("propensities must be numbers above 0, one for each position; a position never seen has none")
     if positions is not None and len(numbers) != positions:
         raise EluteError(f"there are {len(numbers)} propensities for lists of {positions} positions; give one for each")
     return numbers

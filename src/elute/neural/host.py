@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from elute.errors import EluteError
 from elute.neural.data import Batch, to_device
 from elute.neural.learner import Learner, State, step_key
-from elute.neural.sources import Source, drawn_lists
+from elute.neural.sources import BatchSource, draw_lists
 
 _AHEAD = 3
 """Batches gathered that are not yet in use."""
@@ -46,25 +46,27 @@ class Host:
     def advance(self, learner: Learner, state: State, steps: int, size: int) -> tuple[State, Array]:
         """Some steps, one call of the device each."""
         if learner.whole_log:
-            raise EluteError("this learner adjusts over the whole log, which host batches never show; use over='batch'")
+            raise EluteError(
+                "this learner adjusts over the whole log, which host batches never show; use `over='batch'`"
+            )
         losses = []
-        for table, batch in self._batches(_lists(state, steps, size, len(self.documents))):
+        for table, batch in self._gather_batches(_draw_lists(state, steps, size, len(self.documents))):
             state, loss = _step(learner, state, table, batch)
             losses.append(loss)
         return state, jnp.stack(losses).mean()
 
-    def _batches(self, draws: Array) -> Iterator[tuple[Array, Batch]]:
+    def _gather_batches(self, draws: Array) -> Iterator[tuple[Array, Batch]]:
         """The batches of these lists on the device, each gathered while those before it are in use."""
         waiting: deque[Future[tuple[Array, Batch]]] = deque()
         with ThreadPoolExecutor(1) as reader:
             for some in np.asarray(draws):
-                waiting.append(reader.submit(self._batch, some))
+                waiting.append(reader.submit(self._gather_batch, some))
                 if len(waiting) > _AHEAD:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
 
-    def _batch(self, some: NDArray[np.int32]) -> tuple[Array, Batch]:
+    def _gather_batch(self, some: NDArray[np.int32]) -> tuple[Array, Batch]:
         """Some lists with a table of their own."""
         shown = self.documents[some]
         table = self.features[np.maximum(shown, 0).ravel()]
@@ -72,28 +74,28 @@ class Host:
         logging = None if self.logging is None else self.logging[some]
         return to_device(table), Batch(*to_device((own, self.clicks[some], logging)))
 
-    def refreshed(self, learner: Learner, state: State, step: int) -> Source:
+    def refresh(self, learner: Learner, state: State, step: int) -> BatchSource:
         return self
 
-    def changing(self) -> dict[str, Array]:
+    def changing_arrays(self) -> dict[str, Array]:
         return {}
 
-    def changed(self, arrays: dict[str, Array]) -> Source:
+    def replace_arrays(self, arrays: dict[str, Array]) -> BatchSource:
         return self
 
 
-def room_on_device() -> int | None:
+def device_memory() -> int | None:
     """Bytes that the device may hold; None where it shares the host's memory."""
     stats: dict[str, int] | None = jax.devices()[0].memory_stats()
     return None if stats is None else stats.get("bytes_limit")
 
 
 @partial(jax.jit, static_argnames=("steps", "size", "lists"))
-def _lists(state: State, steps: int, size: int, lists: int) -> Array:
+def _draw_lists(state: State, steps: int, size: int, lists: int) -> Array:
     """(steps, size): the lists of the next steps."""
 
     def of_step(step: Array) -> Array:
-        return drawn_lists(step_key(state._replace(step=step), 0), size, lists)
+        return draw_lists(step_key(state._replace(step=step), 0), size, lists)
 
     return jax.vmap(of_step)(state.step + jnp.arange(steps))
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from elute.neural.networks import Key, Layer, affine, dense, run
+from elute.neural.networks import Key, Layer, affine, init_dense, run
 
 Document = dict[str, Any]
 """`encoder`: a layer; `network`: two layers."""
@@ -28,8 +28,8 @@ def init(key: Key, n_features: int) -> Document:
     """First parameters of the part that reads documents."""
     encoder, hidden, out = jax.random.split(key, 3)
     return {
-        "encoder": dense(encoder, n_features, WIDTH),
-        "network": [dense(hidden, WIDTH, HIDDEN), dense(out, HIDDEN, 1)],
+        "encoder": init_dense(encoder, n_features, WIDTH),
+        "network": [init_dense(hidden, WIDTH, HIDDEN), init_dense(out, HIDDEN, 1)],
     }
 
 
@@ -49,25 +49,25 @@ def score(document: Document, encoded: Array) -> Array:
     return run(document["network"], encoded)[..., 0]
 
 
-def everywhere(document: Document, encoded: Array, embeddings: Array) -> Array:
+def score_everywhere(document: Document, encoded: Array, embeddings: Array) -> Array:
     """FFN(m + p_k) for every document and every position k (Eq. 14): (…, positions). It has no gradient: nothing is
     trained through it."""
     document, encoded, embeddings = jax.lax.stop_gradient((document, encoded, embeddings))
     last: Layer = document["network"][1]
-    return _hidden(document, encoded, embeddings) @ last["weight"][:, 0] + last["bias"][0]
+    return _hidden_units(document, encoded, embeddings) @ last["weight"][:, 0] + last["bias"][0]
 
 
-def mean_everywhere(document: Document, encoded: Array, embeddings: Array, mask: Array) -> Array:
-    """The mean of `everywhere` over the documents of a mask, by position: the last layer is linear, so that it can wait
-    until after the mean. It has no gradient either."""
+def mean_score_everywhere(document: Document, encoded: Array, embeddings: Array, mask: Array) -> Array:
+    """The mean of `score_everywhere` over the documents of a mask, by position: the last layer is linear, so it can
+    wait until after the mean. It has no gradient either."""
     document, encoded, embeddings = jax.lax.stop_gradient((document, encoded, embeddings))
     last: Layer = document["network"][1]
     shown = mask[..., None, None]
-    total = jnp.where(shown, _hidden(document, encoded, embeddings), 0.0).sum(axis=tuple(range(mask.ndim)))
+    total = jnp.where(shown, _hidden_units(document, encoded, embeddings), 0.0).sum(axis=tuple(range(mask.ndim)))
     return total @ last["weight"][:, 0] / jnp.maximum(mask.sum(), 1) + last["bias"][0]
 
 
-def _hidden(document: Document, encoded: Array, embeddings: Array) -> Array:
+def _hidden_units(document: Document, encoded: Array, embeddings: Array) -> Array:
     """(…, positions, hidden): the hidden layer for every document at every position.
 
     The exponential in ELU is of a sum, and so a product of two that are computed once a document and once a position.

@@ -18,7 +18,7 @@ import optax
 from jax import Array
 
 from elute.errors import EluteError
-from elute.neural.data import Batch, View, view
+from elute.neural.data import Batch, View, look_up
 from elute.neural.networks import PAPER, Key, Network
 from elute.neural.optimise import ADAGRAD, Optimiser
 
@@ -39,7 +39,7 @@ class State(NamedTuple):
     step: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Learner(ABC):
     """A ranker learnt from clicks, and what it takes the propensities to be."""
 
@@ -48,11 +48,11 @@ class Learner(ABC):
 
     @property
     def whole_log(self) -> bool:
-        """Whether `over_log` must see the lists of the log."""
+        """Whether `adjust_over_log` must see the lists of the log."""
         return False
 
     @abstractmethod
-    def parameters(self, key: Key, n_features: int, positions: int) -> Groups:
+    def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
         """First parameters; the group "ranker" is the network that scores documents."""
 
     @abstractmethod
@@ -63,43 +63,43 @@ class Learner(ABC):
     def log_propensities(self, state: State) -> Array:
         """By position, up to a constant."""
 
-    def memory(self, n_features: int, positions: int) -> Memory:
+    def init_memory(self, n_features: int, positions: int) -> Memory:
         """The memory before the first step."""
         return {}
 
-    def active(self, step: Array) -> dict[str, Array]:
+    def active_groups(self, step: Array) -> dict[str, Array]:
         """Groups that are trained only at some steps, and whether this is one; the others always are."""
         return {}
 
-    def over_log(self, state: State, features: Array, documents: Array) -> State:
+    def adjust_over_log(self, state: State, features: Array, documents: Array) -> State:
         """What has to be recomputed over all lists of the log, between runs of steps."""
         return state
 
-    def base(self, state: State) -> Array | None:
+    def base_vector(self, state: State) -> Array | None:
         """Where a document's score is a product of two vectors: the one that is the same for all documents."""
         return None
 
     def init(self, key: Key, n_features: int, positions: int) -> State:
         """The state before the first step."""
         first, key = jax.random.split(key)
-        params = self.parameters(first, n_features, positions)
+        params = self.init_parameters(first, n_features, positions)
         rule = self.optimiser.transformation()
         groups = {name: rule.init(group) for name, group in params.items()}
-        return State(params, groups, self.memory(n_features, positions), key, jnp.int32(0))
+        return State(params, groups, self.init_memory(n_features, positions), key, jnp.int32(0))
 
     def step(self, state: State, features: Array, batch: Batch) -> tuple[State, Array]:
         """One step on one batch, and its loss. Pure: jit it, or scan over it."""
-        seen = view(features, batch)
+        seen = look_up(features, batch)
         key = step_key(state, 1)
         value_and_gradient = jax.value_and_grad(self.loss, has_aux=True)
         (loss, memory), gradients = value_and_gradient(state.params, state.memory, seen, key, state.step)
-        rule, active = self.optimiser.transformation(), self.active(state.step)
+        rule, active = self.optimiser.transformation(), self.active_groups(state.step)
         params, rules = dict(state.params), dict(state.optimiser)
         for name, group in state.params.items():
             updates, after = rule.update(gradients[name], state.optimiser[name], group)
             moved = (optax.apply_updates(group, updates), after)
             if name in active:
-                moved = _either(active[name], moved, (group, state.optimiser[name]))
+                moved = _select(active[name], moved, (group, state.optimiser[name]))
             params[name], rules[name] = moved
         return State(params, rules, memory, state.key, state.step + 1), loss
 
@@ -122,7 +122,7 @@ ROWS = 16_384
 
 
 @partial(jax.jit, static_argnames="learner")
-def scored(learner: Learner, state: State, features: Array) -> Array:
+def score_documents(learner: Learner, state: State, features: Array) -> Array:
     """The learner's scores, compiled once."""
     return learner.scores(state, features)
 
@@ -132,5 +132,5 @@ def step_key(state: State, purpose: int) -> Key:
     return jax.random.fold_in(jax.random.fold_in(state.key, state.step), purpose)
 
 
-def _either(condition: Array, one: Any, other: Any) -> Any:
+def _select(condition: Array, one: Any, other: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)

@@ -52,7 +52,7 @@ def sigmoid_loss(scores: Array, targets: Array, mask: Array) -> Array:
 
 def pairwise_loss(scores: Array, targets: Array, mask: Array) -> Array:
     """Σᵢ targetᵢ Σⱼ log(1 + exp(scoreⱼ - scoreᵢ)): an upper bound of the rank of what has a target."""
-    return mean_over_lists(targets * jnp.where(pairs(mask), disorder(scores), 0.0).sum(axis=-1), mask)
+    return mean_over_lists(targets * jnp.where(mask_pairs(mask), disorder(scores), 0.0).sum(axis=-1), mask)
 
 
 def disorder(scores: Array) -> Array:
@@ -60,12 +60,12 @@ def disorder(scores: Array) -> Array:
     return jax.nn.softplus(scores[..., None, :] - scores[..., :, None])
 
 
-def pairs(mask: Array) -> Array:
+def mask_pairs(mask: Array) -> Array:
     """The (lists, i, j) that are two different documents."""
     return mask[..., :, None] & mask[..., None, :] & ~jnp.eye(mask.shape[-1], dtype=bool)
 
 
-def loss_named(name: str) -> Loss:
+def get_loss(name: str) -> Loss:
     """The loss of that name."""
     losses: dict[str, Loss] = {"softmax": softmax_loss, "sigmoid": sigmoid_loss, "pairwise": pairwise_loss}
     if name not in losses:

@@ -12,11 +12,11 @@ from jax import Array
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.neural.data import checked_features, to_device
+from elute.neural.data import check_features, to_device
 from elute.ranking.data import RankingData
 
 
-class Judged(NamedTuple):
+class GradedDocuments(NamedTuple):
     """Documents with grades, on the device."""
 
     features: Array
@@ -26,16 +26,16 @@ class Judged(NamedTuple):
     """(queries, documents)."""
 
 
-def judged(data: RankingData) -> Judged:
+def to_graded_documents(data: RankingData) -> GradedDocuments:
     """Ranking data on the device."""
     if data.n_queries == 0:
         raise EluteError("there is no query to validate on; give at least one with its documents")
-    rows = candidates(data)
+    rows = list_candidates(data)
     grades = np.where(rows >= 0, data.grades[np.maximum(rows, 0)], 0).astype(np.float32)
-    return Judged(*to_device((checked_features(data.features), rows, grades)))
+    return GradedDocuments(*to_device((check_features(data.features), rows, grades)))
 
 
-def candidates(data: RankingData) -> NDArray[np.int32]:
+def list_candidates(data: RankingData) -> NDArray[np.int32]:
     """(queries, documents): the rows of each query, with -1 after the last."""
     sizes = np.diff(data.offsets)
     place = np.arange(sizes.max())
@@ -43,7 +43,7 @@ def candidates(data: RankingData) -> NDArray[np.int32]:
 
 
 @partial(jax.jit, static_argnames="k")
-def ndcg(scores: Array, held: Judged, k: int = 10) -> Array:
+def ndcg(scores: Array, held: GradedDocuments, k: int = 10) -> Array:
     """Mean over queries of DCG@k over its ideal; gain 2^grade - 1; 0 for a query without a relevant document.
 
     `scores`: by document row. Tied documents stay in the order of their rows.

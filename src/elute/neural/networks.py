@@ -21,7 +21,7 @@ _STEPS = 1 << 16
 """Dropout draws 16 bits a unit: half the random numbers of a float, and exact to 1 in 65,536."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Network:
     """A feed-forward network: sizes of the hidden layers, ELU after each, dropout after that (UPE paper, 5.1)."""
 
@@ -32,7 +32,7 @@ class Network:
         """First parameters."""
         sizes = (inputs, *self.hidden, outputs)
         keys = jax.random.split(key, len(sizes) - 1)
-        return [dense(*layer) for layer in zip(keys, sizes[:-1], sizes[1:], strict=True)]
+        return [init_dense(*layer) for layer in zip(keys, sizes[:-1], sizes[1:], strict=True)]
 
     def scores(self, layers: Layers, x: Array, key: Key | None = None) -> Array:
         """One score a document; with a `key`, dropout is on."""
@@ -40,10 +40,10 @@ class Network:
 
 
 PAPER = Network()
-LINEAR = Network((), 0.0)
+LINEAR = Network(hidden=(), dropout=0.0)
 
 
-def dense(key: Key, inputs: int, outputs: int) -> Layer:
+def init_dense(key: Key, inputs: int, outputs: int) -> Layer:
     """A layer with weights and biases uniform in ±1/√inputs."""
     weight, bias = jax.random.split(key)
     bound = inputs**-0.5
@@ -63,11 +63,11 @@ def run(layers: Sequence[Layer], x: Array, dropout: float = 0.0, key: Key | None
     for number, layer in enumerate(layers[:-1]):
         x = jax.nn.elu(affine(layer, x))
         if key is not None and dropout > 0:
-            x = dropped(x, dropout, jax.random.fold_in(key, number))
+            x = drop_units(x, dropout, jax.random.fold_in(key, number))
     return affine(layers[-1], x)
 
 
-def dropped(x: Array, rate: float, key: Key) -> Array:
+def drop_units(x: Array, rate: float, key: Key) -> Array:
     """`x` with a share `rate` of its units at zero and the rest scaled up, so that the mean stays."""
     cut = round(rate * _STEPS)
     keep = jax.random.bits(key, x.shape, jnp.uint16) >= cut

@@ -10,7 +10,7 @@ import optax
 from elute.errors import EluteError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Optimiser:
     """AdaGrad or Adam at a learning `rate`, after clipping the norm of the gradient at `clip`.
 

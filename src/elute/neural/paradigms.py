@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elute.errors import EluteError
-from elute.neural.data import checked_like
-from elute.neural.metrics import candidates
-from elute.neural.sources import Offline, Online, shown_by, world
+from elute.neural.data import check_numbers
+from elute.neural.metrics import list_candidates
+from elute.neural.sources import Offline, Online, build_simulated_lists, rank_lists
 from elute.ranking.data import RankingData
 
 Paradigm = Literal["off", "ond"]
 
 
-def paradigm(
+def build_paradigm(
     name: Paradigm,
     data: RankingData,
     scores: ArrayLike,
@@ -34,14 +34,14 @@ def paradigm(
     """
     if name not in ("off", "ond"):
         raise EluteError(f"no paradigm '{name}'; there are: off, ond")
-    positions, rows = len(np.asarray(propensities)), candidates(data)
+    positions, rows = len(np.asarray(propensities)), list_candidates(data)
     if positions > rows.shape[1]:
         raise EluteError(
             f"there are propensities for {positions} positions, but no query has more than {rows.shape[1]} documents"
         )
     highest = max(int(data.grades.max()), 1)
     relevance = noise + (1 - noise) * (2.0**data.grades - 1) / (2.0**highest - 1)
-    ranked = jnp.asarray(checked_like("scores", scores, (data.n_documents,)))
-    documents, logging = shown_by(ranked, jnp.asarray(rows), positions)
-    truth = world(data.features, documents, logging, relevance, propensities)
+    ranked = jnp.asarray(check_numbers("scores", scores, (data.n_documents,)))
+    documents, logging = rank_lists(ranked, jnp.asarray(rows), positions)
+    truth = build_simulated_lists(data.features, documents, logging, relevance, propensities)
     return Offline(truth) if name == "off" else Online(truth, jnp.asarray(rows), every)

@@ -15,16 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from elute.errors import EluteError
 from elute.neural import checkpoint as checkpoints
-from elute.neural.data import checked_features
-from elute.neural.learner import Learner, State, scored
-from elute.neural.metrics import Judged, judged, ndcg
+from elute.neural.data import check_features
+from elute.neural.learner import Learner, State, score_documents
+from elute.neural.metrics import GradedDocuments, ndcg, to_graded_documents
 from elute.neural.networks import Key
-from elute.neural.sources import Online, Source
+from elute.neural.sources import BatchSource, Online
 from elute.progress import Progress, silent
 from elute.ranking.data import RankingData
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """How long and how to train; the defaults are those of the UPE paper (5.1)."""
 
@@ -52,7 +52,7 @@ class Moment(NamedTuple):
     """Position 1 = 1."""
 
 
-class Trained(NamedTuple):
+class TrainedLearner(NamedTuple):
     """A learner with the state to use: the best one on the validation data, else the last one."""
 
     learner: Learner
@@ -61,14 +61,14 @@ class Trained(NamedTuple):
 
     def scores(self, features: ArrayLike) -> NDArray[np.float32]:
         """By document row; a higher score ranks higher."""
-        return np.asarray(scored(self.learner, self.state, jnp.asarray(checked_features(features))))
+        return np.asarray(score_documents(self.learner, self.state, jnp.asarray(check_features(features))))
 
     def propensities(self, against: int = 1) -> NDArray[np.float32]:
         """By position, with that of position `against` set to 1."""
         return np.asarray(self.learner.propensities(self.state, against))
 
 
-class _Run(NamedTuple):
+class _TrainingRun(NamedTuple):
     """All that decides how training goes on; this is what a checkpoint holds."""
 
     state: State
@@ -83,37 +83,37 @@ class _Run(NamedTuple):
 
 def train(
     learner: Learner,
-    source: Source,
+    source: BatchSource,
     settings: Settings = Settings(),  # noqa: B008 - frozen
     *,
     seed: int = 0,
     validation: RankingData | None = None,
     progress: Progress = silent,
     checkpoint: str | Path | None = None,
-) -> Trained:
+) -> TrainedLearner:
     """Train a learner. With a `checkpoint`, its file is written as training goes, and resumed where it exists."""
     _check(settings, source, validation)
     n_features, positions = source.shape
     state = _start(learner, jax.random.PRNGKey(seed), n_features, positions)
     nothing = np.zeros((0, 3 + positions), np.float32)
-    run = _Run(state, state, np.float32(-1), np.int32(0), source.changing(), nothing)
+    run = _TrainingRun(state, state, np.float32(-1), np.int32(0), source.changing_arrays(), nothing)
     if checkpoint is not None and Path(checkpoint).exists():
-        run = _Run(*checkpoints.load(checkpoint, run))
-        source = source.changed(run.changing)
-    held = None if validation is None else judged(validation)
-    while int(run.state.step) < settings.steps and not _stopped(run, settings):
-        run, source = _until_next(learner, source, run, settings, held)
+        run = _TrainingRun(*checkpoints.load(checkpoint, run))
+        source = source.replace_arrays(run.changing)
+    held = None if validation is None else to_graded_documents(validation)
+    while int(run.state.step) < settings.steps and not _is_stopped(run, settings):
+        run, source = _train_until_next(learner, source, run, settings, held)
         step, value = int(run.state.step), float(run.history[-1, 2])
         progress("training" if held is None else f"training: nDCG@{settings.k} {value:.4f}", step, settings.steps)
         if checkpoint is not None:
             checkpoints.save(checkpoint, run)
     moments = [Moment(int(row[0]), float(row[1]), float(row[2]), np.asarray(row[3:])) for row in run.history]
-    return Trained(learner, run.state if held is None else run.best, moments)
+    return TrainedLearner(learner, run.state if held is None else run.best, moments)
 
 
-def _until_next(
-    learner: Learner, source: Source, run: _Run, settings: Settings, held: Judged | None
-) -> tuple[_Run, Source]:
+def _train_until_next(
+    learner: Learner, source: BatchSource, run: _TrainingRun, settings: Settings, held: GradedDocuments | None
+) -> tuple[_TrainingRun, BatchSource]:
     """Train up to the next validation, and validate."""
     state, step = run.state, int(run.state.step)
     end = min((step // settings.every + 1) * settings.every, settings.steps)
@@ -122,23 +122,23 @@ def _until_next(
         length = min(settings.fused, end - step)
         state, loss = source.advance(learner, state, length, settings.batch)
         step += length
-        source = source.refreshed(learner, state, step)
+        source = source.refresh(learner, state, step)
         losses.append(loss)
         lengths.append(length)
     loss = np.average(jax.device_get(losses), weights=lengths)
     if not np.isfinite(loss):
         raise EluteError(
-            f"the loss is not finite by step {step:,}; lower the learning rate, {learner.optimiser.rate:g}"
+            f"the loss is no longer finite at step {step:,}; lower the learning rate ({learner.optimiser.rate:g})"
         )
     value = np.float32(np.nan if held is None else _validate(learner, state, held, settings.k))
-    row = np.concatenate(([step, loss, value], _propensities(learner, state)), dtype=np.float32)
+    row = np.concatenate(([step, loss, value], _compute_propensities(learner, state)), dtype=np.float32)
     better = bool(value > run.best_ndcg)
-    return _Run(
+    return _TrainingRun(
         state,
         state if better else run.best,
         value if better else run.best_ndcg,
         np.int32(0 if better else run.stale + 1),
-        source.changing(),
+        source.changing_arrays(),
         np.concatenate((run.history, row[None])),
     ), source
 
@@ -149,29 +149,31 @@ def _start(learner: Learner, key: Key, n_features: int, positions: int) -> State
 
 
 @partial(jax.jit, static_argnames="learner")
-def _propensities(learner: Learner, state: State) -> Array:
+def _compute_propensities(learner: Learner, state: State) -> Array:
     return learner.propensities(state)
 
 
 @partial(jax.jit, static_argnames=("learner", "k"))
-def _validate(learner: Learner, state: State, held: Judged, k: int) -> Any:
+def _validate(learner: Learner, state: State, held: GradedDocuments, k: int) -> Any:
     return ndcg(learner.scores(state, held.features), held, k)
 
 
-def _stopped(run: _Run, settings: Settings) -> bool:
+def _is_stopped(run: _TrainingRun, settings: Settings) -> bool:
     return settings.patience is not None and int(run.stale) >= settings.patience
 
 
-def _check(settings: Settings, source: Source, validation: RankingData | None) -> None:
+def _check(settings: Settings, source: BatchSource, validation: RankingData | None) -> None:
     for name in ("steps", "batch", "fused", "every", "k"):
         if getattr(settings, name) < 1:
             raise EluteError(f"{name} must be at least 1; it is {getattr(settings, name)}")
     if settings.every % settings.fused:
         raise EluteError(f"every ({settings.every}) must be a multiple of fused ({settings.fused})")
     if isinstance(source, Online) and source.every % settings.fused:
-        raise EluteError(f"lists renewed every {source.every} steps need a multiple of fused ({settings.fused})")
+        raise EluteError(
+            f"lists are renewed every {source.every} steps, which must be a multiple of fused ({settings.fused})"
+        )
     if settings.patience is not None and (settings.patience < 1 or validation is None):
-        raise EluteError("patience must be at least 1 and needs validation data; pass validation=")
+        raise EluteError("patience must be at least 1 and needs validation data; pass `validation=`")
     if validation is not None and validation.features.shape[1] != source.shape[0]:
         have, want = validation.features.shape[1], source.shape[0]
         raise EluteError(f"validation documents have {have} features, training documents {want}; they must be the same")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elute.ranking.normalise import LogStandard, slices
+from elute.ranking.normalise import LogStandard, split_rows
 
 Arrays = Mapping[str, NDArray[Any]]
 """`weight_0, bias_0, weight_1, …`; `base` where scores are a product of vectors; `mean` and `sd` where raw features are
@@ -18,7 +18,7 @@ to be put on the scale the network was trained on."""
 def numpy_scores(network: Arrays, features: ArrayLike) -> NDArray[np.float32]:
     """The scores of documents; a higher score ranks higher."""
     rows = np.asarray(features, np.float32)
-    return np.concatenate([_scores(network, part) for part in slices(rows)])
+    return np.concatenate([_scores(network, part) for part in split_rows(rows)])
 
 
 def _scores(network: Arrays, x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ from elute.ranking.data import RankingData
 _ROWS = 1 << 16
 
 
-def by_query(data: RankingData) -> RankingData:
+def scale_by_query(data: RankingData) -> RankingData:
     """Every feature to [0, 1] within each query, by its least and largest value there, as LETOR 4.0 ships its features.
 
     A feature that is the same for all documents of a query is 0 there. Needs no fit: a query is its own scale.
@@ -47,15 +47,17 @@ class LogStandard:
         """Take mean and sd from training data."""
         if data.n_documents == 0:
             raise EluteError("no document to take means from; pass training data with documents")
-        mean = sum(_log(part).sum(axis=0) for part in slices(data.features)) / data.n_documents
-        variance = sum(((_log(part) - mean) ** 2).sum(axis=0) for part in slices(data.features)) / data.n_documents
+        mean = sum(_signed_log(part).sum(axis=0) for part in split_rows(data.features)) / data.n_documents
+        variance = (
+            sum(((_signed_log(part) - mean) ** 2).sum(axis=0) for part in split_rows(data.features)) / data.n_documents
+        )
         sd = np.sqrt(variance)
         return cls(mean, np.where(sd > 1e-12 * np.abs(mean), sd, 1.0))
 
     def __call__(self, data: RankingData) -> RankingData:
         """Apply to any data with the same features."""
         features = np.empty_like(data.features)
-        for part, out in zip(slices(data.features), slices(features), strict=True):
+        for part, out in zip(split_rows(data.features), split_rows(features), strict=True):
             out[:] = self.apply(part)
         return data.with_features(features)
 
@@ -63,17 +65,17 @@ class LogStandard:
         """Apply to some rows."""
         if features.shape[1] != len(self.mean):
             raise EluteError(
-                f"the data have {features.shape[1]} features, the scale was taken from {len(self.mean)}; "
+                f"the data have {features.shape[1]} features, but the scale was taken from {len(self.mean)}; "
                 "read both with the same n_features"
             )
-        return (_log(features) - self.mean) / self.sd
+        return (_signed_log(features) - self.mean) / self.sd
 
 
-def slices(features: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+def split_rows(features: NDArray[np.float32]) -> list[NDArray[np.float32]]:
     """Views of some rows at a time, so that float64 copies stay small."""
     return [features[start : start + _ROWS] for start in range(0, max(len(features), 1), _ROWS)]
 
 
-def _log(features: NDArray[np.float32]) -> NDArray[np.float64]:
+def _signed_log(features: NDArray[np.float32]) -> NDArray[np.float64]:
     wide = features.astype(np.float64)
     return np.sign(wide) * np.log1p(np.abs(wide))

@@ -12,7 +12,7 @@ from elute.errors import EluteError
 from elute.ranking.data import RankingData
 
 
-def top(data: RankingData, scores: NDArray[np.float64], k: int) -> RankingData:
+def keep_top(data: RankingData, scores: NDArray[np.float64], k: int) -> RankingData:
     """The `k` documents of each query with the highest scores (the earlier row among equals); all, where there are
     fewer."""
     _check(k)
@@ -25,7 +25,7 @@ def top(data: RankingData, scores: NDArray[np.float64], k: int) -> RankingData:
     return data.keep(kept)
 
 
-def stratified(data: RankingData, k: int, seed: int) -> RankingData:
+def keep_stratified(data: RankingData, k: int, seed: int) -> RankingData:
     """`k` documents of each query, grades in about the proportions they have there (Section 5.1.2 of the CMIP paper).
 
     A grade with n of the query's N documents gets k·n/N places: the whole part for certain, the places left over by

@@ -37,7 +37,7 @@ class Allowed:
 ANYTHING = Allowed()
 
 
-class Cells(NamedTuple):
+class FittedCells(NamedTuple):
     """Cells sorted by item, with what a fit says of items and factors and the component of every factor."""
 
     offsets: NDArray[np.int64]
@@ -53,30 +53,30 @@ class Cells(NamedTuple):
         return np.repeat(np.arange(len(self.relevance)), np.diff(self.offsets))
 
 
-class Stage(NamedTuple):
+class Condition(NamedTuple):
     """A condition, and what to say of a component that has nothing left once it is applied."""
 
     passes: Mask
     otherwise: str
 
 
-def positive(values: Floats) -> Mask:
+def is_positive(values: Floats) -> Mask:
     """True where a value is a finite number above 0."""
     return np.isfinite(values) & (values > 0)
 
 
-def source_stages(cells: Cells, allowed: Allowed) -> list[Stage]:
+def list_source_conditions(cells: FittedCells, allowed: Allowed) -> list[Condition]:
     """The conditions on a cell that is to be a source."""
     item = cells.item
     stages = [
-        Stage(positive(cells.relevance)[item], "none of its items has a relevance above 0"),
-        Stage(positive(cells.propensity)[cells.factor], "none of its factors has a propensity above 0"),
+        Condition(is_positive(cells.relevance)[item], "none of its items has a relevance above 0"),
+        Condition(is_positive(cells.propensity)[cells.factor], "none of its factors has a propensity above 0"),
     ]
     if allowed.exclude_items is not None:
-        stages.append(Stage(~allowed.exclude_items[item], "all its usable items are excluded"))
+        stages.append(Condition(~allowed.exclude_items[item], "all its usable items are excluded"))
     if allowed.min_impressions > 0:
         stages.append(
-            Stage(
+            Condition(
                 cells.impressions >= allowed.min_impressions,
                 f"none of its usable items has {allowed.min_impressions:,} impressions under one factor",
             )
@@ -84,15 +84,15 @@ def source_stages(cells: Cells, allowed: Allowed) -> list[Stage]:
     return stages
 
 
-def target_stages(cells: Cells, allowed: Allowed) -> list[Stage]:
+def list_target_conditions(cells: FittedCells, allowed: Allowed) -> list[Condition]:
     """The conditions on a factor that is to be a target."""
-    stages = [Stage(positive(cells.propensity), "none of its factors has a propensity above 0")]
+    stages = [Condition(is_positive(cells.propensity), "none of its factors has a propensity above 0")]
     if allowed.only_positions is not None:
-        stages.append(Stage(allowed.only_positions, "none of its factors is an allowed target"))
+        stages.append(Condition(allowed.only_positions, "none of its factors is an allowed target"))
     return stages
 
 
-def all_pass(stages: list[Stage]) -> Mask:
+def all_pass(stages: list[Condition]) -> Mask:
     """True where every condition holds."""
     passes = stages[0].passes
     for stage in stages[1:]:
@@ -100,7 +100,7 @@ def all_pass(stages: list[Stage]) -> Mask:
     return passes
 
 
-def _first_failures(stages: list[Stage], component: NDArray[np.integer], n: int) -> list[str | None]:
+def _find_first_failures(stages: list[Condition], component: NDArray[np.integer], n: int) -> list[str | None]:
     """For each component, the words of the stage after which nothing of it is left (None: something is)."""
     words: list[str | None] = [None] * n
     left = np.ones(len(component), dtype=np.bool_)
@@ -111,12 +111,12 @@ def _first_failures(stages: list[Stage], component: NDArray[np.integer], n: int)
     return words
 
 
-def reasons(cells: Cells, allowed: Allowed, apart: NDArray[np.int64]) -> list[str]:
+def explain_apart(cells: FittedCells, allowed: Allowed, apart: NDArray[np.int64]) -> list[str]:
     """Why each of the components `apart` could not be joined: what keeps items from leaving it, and what
     keeps items from coming in."""
     n = int(cells.component.max()) + 1
-    leaving = _first_failures(source_stages(cells, allowed), cells.component[cells.factor], n)
-    coming = _first_failures(target_stages(cells, allowed), cells.component, n)
+    leaving = _find_first_failures(list_source_conditions(cells, allowed), cells.component[cells.factor], n)
+    coming = _find_first_failures(list_target_conditions(cells, allowed), cells.component, n)
     limit = allowed.max_position_change
     reach = "" if limit is None else f" within {limit:g} positions"
     return [

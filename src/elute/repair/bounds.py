@@ -57,7 +57,7 @@ def merge_bound(
     K - 1; `propensity` o and `merged` o' a factor, o' equal within each pair."""
     a, b = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
     if not (np.isfinite(propensity[a]) & np.isfinite(propensity[b]) & (merged[a] > 0)).all():
-        raise ValueError("merged factors need a propensity, and one above 0 after merging")
+        raise ValueError("merged factors need a propensity, which must be above 0 after merging")
     weights = np.abs(propensity[a] - propensity[b]) / merged[a]
     ends = np.concatenate((component[a], component[b])).astype(np.int64)
     order = np.argsort(ends, kind="stable")
@@ -67,7 +67,7 @@ def merge_bound(
 
     distance, _ = _walk(0, first, others, edge, weights)
     if len(a) != len(distance) - 1 or np.isnan(distance).any():
-        raise ValueError("the pairs are no spanning tree over the components")
+        raise ValueError("the pairs are not a spanning tree over the components")
     distance, via = _walk(int(distance.argmax()), first, others, edge, weights)
     far = int(distance.argmax())
     diameter = float(distance[far])

@@ -18,10 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.identify.information import information, laplacian, link, pseudo_inverse, references, variances
-from elute.kernels.unionfind import joining, roots, singletons
-from elute.repair.allowed import ANYTHING, Allowed, Cells, all_pass, positive, source_stages, target_stages
-from elute.repair.swap_search import Swaps
+from elute.identify.information import (
+    find_references,
+    information,
+    laplacian,
+    pseudo_inverse,
+    rank_one_update,
+    variances,
+)
+from elute.kernels.unionfind import find_roots, join_edges, singletons
+from elute.repair.allowed import (
+    ANYTHING,
+    Allowed,
+    FittedCells,
+    all_pass,
+    is_positive,
+    list_source_conditions,
+    list_target_conditions,
+)
+from elute.repair.swap import SwapArrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,10 +68,10 @@ class Spending(NamedTuple):
 class _Pool:
     """Items that may be shown more, with the information on each (rows: items, columns: factors)."""
 
-    def __init__(self, cells: Cells, w: Floats, items: Ints, sources: Mask, targets: Mask, allowed: Allowed):
+    def __init__(self, cells: FittedCells, w: Floats, items: Ints, sources: Mask, targets: Mask, allowed: Allowed):
         self.rows = np.zeros((len(items), len(cells.propensity)))
         self.permitted = np.zeros(self.rows.shape, dtype=np.bool_)
-        self._reach = _reach(allowed, len(cells.propensity))
+        self._reach = _find_reachable(allowed, len(cells.propensity))
         self._sources = [np.empty(0, np.int64)] * len(items)
         for row, item in enumerate(items):
             here = slice(cells.offsets[item], cells.offsets[item + 1])
@@ -66,21 +81,21 @@ class _Pool:
             self.permitted[row] = targets & (reached > 0)
         self.probability = cells.relevance[items][:, None] * cells.propensity[None, :]
 
-    def gain(self, row: int, target: int, grant: float) -> tuple[Floats, float]:
+    def add_grant(self, row: int, target: int, grant: float) -> tuple[Floats, float]:
         """Add the grant's information to an item's row; the change c·z·zᵀ of L that it makes, as z and c."""
         added = float(information(grant, self.probability[row, [target]])[0])
-        change = link(self.rows[row], target, added)
+        change = rank_one_update(self.rows[row], target, added)
         self.rows[row, target] += added
         return change
 
-    def source(self, row: int, target: int) -> int:
+    def find_source(self, row: int, target: int) -> int:
         """The factor, in reach of `target`, under which most is known of the item."""
         sources = self._sources[row]
         reached = sources[self._reach[sources, target]]
         return int(reached[self.rows[row, reached].argmax()])
 
 
-def _reach(allowed: Allowed, n_factors: int) -> Mask:
+def _find_reachable(allowed: Allowed, n_factors: int) -> Mask:
     """Which factor (column) may take an item from which (row); never itself."""
     other = ~np.eye(n_factors, dtype=np.bool_)
     if allowed.max_position_change is None or allowed.position is None:
@@ -89,24 +104,24 @@ def _reach(allowed: Allowed, n_factors: int) -> Mask:
     return other & (change <= allowed.max_position_change)
 
 
-def _groups(cells: Cells, w: Floats) -> NDArray[np.int32]:
+def _find_groups(cells: FittedCells, w: Floats) -> NDArray[np.int32]:
     """The connected part of every factor, by the cells that carry information."""
     item = cells.item[w > 0]
     factor = cells.factor[w > 0].astype(np.int64)
     _, first, which = np.unique(item, return_index=True, return_inverse=True)
     parent = singletons(len(cells.propensity))
-    joining(parent, factor[first][which], factor)
-    return roots(parent)
+    join_edges(parent, factor[first][which], factor)
+    return find_roots(parent)
 
 
-def _pool_items(cells: Cells, w: Floats, usable: Mask, grant: float, linking: Ints) -> Ints:
+def _choose_pool(cells: FittedCells, w: Floats, usable: Mask, grant: float, linking: Ints) -> Ints:
     """For each factor, the items that can carry most from it: known there, and likely clicked elsewhere.
 
     A grant to an item known by w in a cell carries at most δw/(δ + w), with δ what it would add at the
     largest propensity.
     """
     item = cells.item
-    largest = np.max(cells.propensity, where=positive(cells.propensity), initial=0.0)
+    largest = np.max(cells.propensity, where=is_positive(cells.propensity), initial=0.0)
     added = information(grant, cells.relevance * largest)[item]
     carries = np.where(usable & (w > 0), added * w / np.maximum(added + w, np.finfo(float).tiny), 0.0)
     cell = np.flatnonzero(carries)
@@ -117,16 +132,16 @@ def _pool_items(cells: Cells, w: Floats, usable: Mask, grant: float, linking: In
     return np.union1d(item[cell], linking)
 
 
-def _parts(total: int, parts: int) -> Ints:
+def _divide_evenly(total: int, parts: int) -> Ints:
     """`total` in nearly equal whole parts, none of them 0."""
     parts = min(parts, total)
     return np.diff(np.arange(parts + 1) * total // max(parts, 1))
 
 
-def _grants(budget: int, links: int) -> tuple[Ints, Ints]:
+def _divide_budget(budget: int, links: int) -> tuple[Ints, Ints]:
     """What the connecting swaps get, at most half the budget, and the grants that are left to choose."""
     first = max(budget * links // max(_GRANTS, 2 * links), links)
-    return _parts(first, links), _parts(budget - first, _GRANTS)
+    return _divide_evenly(first, links), _divide_evenly(budget - first, _GRANTS)
 
 
 class _State:
@@ -137,7 +152,7 @@ class _State:
         self.mean = pool.rows / pool.rows.sum(axis=1, keepdims=True)
         self.spread = self.mean @ inverse
 
-    def _factors(self, grant: float) -> Floats:
+    def _compute_factors(self, grant: float) -> Floats:
         """c/(1 + c·zᵀL⁺z) of every pair of the pool."""
         added = information(grant, self.pool.probability)
         total = self.pool.rows.sum(axis=1, keepdims=True)
@@ -166,7 +181,7 @@ class _State:
         gradient = np.where(error > 0, 0.5 / np.where(error > 0, error, 1.0), 0.0)
         if objective == "max":
             gradient[np.arange(len(error)) != error.argmax()] = 0.0
-        factor = self._factors(grant)
+        factor = self._compute_factors(grant)
         row, target = self._shortlist(gradient, factor)
         if not len(row):
             return None
@@ -179,7 +194,7 @@ class _State:
 
     def give(self, row: int, target: int, grant: float) -> None:
         """Add the grant, L⁺ by Sherman–Morrison."""
-        z, c = self.pool.gain(row, target, grant)
+        z, c = self.pool.add_grant(row, target, grant)
         g = self.inverse @ z
         factor = c / (1 + c * z @ g)
         self.inverse -= factor * np.outer(g, g)
@@ -189,41 +204,46 @@ class _State:
 
 
 def spend(
-    cells: Cells, links: Swaps, budget: int, allowed: Allowed = ANYTHING, objective: Objective = "max"
+    cells: FittedCells, links: SwapArrays, budget: int, allowed: Allowed = ANYTHING, objective: Objective = "max"
 ) -> Spending:
     """Divide `budget` impressions among the connecting swaps `links` and further ones within `allowed`."""
     n = len(cells.propensity)
     if n > MAX_FACTORS:
-        raise EluteError(f"a budget is planned for at most {MAX_FACTORS:,} factors, not {n:,}: merge first")
+        raise EluteError(f"a budget can be planned for at most {MAX_FACTORS:,} factors, not {n:,}; merge some first")
     if budget < max(len(links.item), 1):
-        raise EluteError(f"{budget:,} impressions are too few for {len(links.item):,} connecting swaps")
+        raise EluteError(
+            f"{budget:,} impressions are too few for {len(links.item):,} connecting swaps; raise `budget=`"
+        )
     w = information(cells.impressions, cells.relevance[cells.item] * cells.propensity[cells.factor])
     informed = np.bincount(cells.factor, weights=w, minlength=n) > 0
-    group = _groups(cells, w)
+    group = _find_groups(cells, w)
     matrix = laplacian(cells.offsets, cells.factor, w, n)
-    before = np.sqrt(variances(pseudo_inverse(matrix, group), references(cells.propensity, group)))
+    before = np.sqrt(variances(pseudo_inverse(matrix, group), find_references(cells.propensity, group)))
 
-    firsts, grants = _grants(budget, len(links.item))
-    sources, targets = all_pass(source_stages(cells, allowed)), all_pass(target_stages(cells, allowed))
-    items = _pool_items(cells, w, sources, budget / _GRANTS, links.item)
+    firsts, grants = _divide_budget(budget, len(links.item))
+    sources, targets = (
+        all_pass(list_source_conditions(cells, allowed)),
+        all_pass(list_target_conditions(cells, allowed)),
+    )
+    items = _choose_pool(cells, w, sources, budget / _GRANTS, links.item)
     pool = _Pool(cells, w, items, sources, targets, allowed)
     given: dict[tuple[int, int], list[int]] = {}
     for item, source, target, grant in zip(*links[:3], firsts, strict=True):
         row = int(np.searchsorted(items, item))
-        z, c = pool.gain(row, int(target), grant)
+        z, c = pool.add_grant(row, int(target), grant)
         matrix += c * np.outer(z, z)
         given[row, int(target)] = [int(source), int(grant)]
 
-    joining(group, links.source, links.target)
-    group = roots(group)
+    join_edges(group, links.source, links.target)
+    group = find_roots(group)
     pool.permitted &= group[pool.rows.argmax(axis=1)][:, None] == group[None, :]
-    state = _State(pool, pseudo_inverse(matrix, group), references(cells.propensity, group))
+    state = _State(pool, pseudo_inverse(matrix, group), find_references(cells.propensity, group))
     for grant in grants:
         choice = state.choose(grant, objective)
         if choice is None:
             break
         state.give(*choice, grant)
-        given.setdefault(choice, [pool.source(*choice), 0])[1] += int(grant)
+        given.setdefault(choice, [pool.find_source(*choice), 0])[1] += int(grant)
 
     table = np.array([(*pair, *what) for pair, what in given.items()], dtype=np.int64).reshape(-1, 4)
     after = np.sqrt(variances(state.inverse, state.reference))

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 @jit
-def cheapest_of_each(u: Floats, v: Floats, colour: Ints, colours: int, b: float) -> Ints:
+def find_cheapest_of_each(u: Floats, v: Floats, colour: Ints, colours: int, b: float) -> Ints:
     """The line of each colour that is lowest at b (-1: none)."""
     best = np.full(colours, -1)
     for line in range(u.shape[0]):
@@ -33,7 +33,7 @@ def cheapest_of_each(u: Floats, v: Floats, colour: Ints, colours: int, b: float)
 
 
 @jit
-def _contends(u: Floats, v: Floats, colour: Ints, at_low: Ints, at_high: Ints) -> NDArray[np.bool_]:
+def _find_contenders(u: Floats, v: Floats, colour: Ints, at_low: Ints, at_high: Ints) -> NDArray[np.bool_]:
     """True for lines that can be lowest of their colour somewhere between the two ends."""
     keep = np.empty(u.shape[0], dtype=np.bool_)
     for line in range(u.shape[0]):
@@ -46,7 +46,7 @@ def _contends(u: Floats, v: Floats, colour: Ints, at_low: Ints, at_high: Ints) -
 
 
 @jit
-def _hull(u: Floats, v: Floats, colour: Ints, bit: int, value: int, hull: Ints) -> int:
+def _build_hull(u: Floats, v: Floats, colour: Ints, bit: int, value: int, hull: Ints) -> int:
     """Indices of the lines with this bit on the lower envelope, in the order of rising b; their number.
 
     Lines come with falling slope v and, at equal slope, rising u.
@@ -66,12 +66,12 @@ def _hull(u: Floats, v: Floats, colour: Ints, bit: int, value: int, hull: Ints) 
 
 
 @jit
-def _cheapest(u: Floats, v: Floats, colour: Ints, b: Floats, own: Ints, bits: int) -> Ints:
+def _find_cheapest(u: Floats, v: Floats, colour: Ints, b: Floats, own: Ints, bits: int) -> Ints:
     winner = np.full(b.shape[0], -1)
     hull = np.empty(u.shape[0], dtype=np.int64)
     for bit in range(bits):
         for value in range(2):
-            n = _hull(u, v, colour, bit, value, hull)
+            n = _build_hull(u, v, colour, bit, value, hull)
             at = 0
             for query in range(b.shape[0] if n > 0 else 0):
                 if (own[query] >> bit) & 1 == value:
@@ -85,14 +85,14 @@ def _cheapest(u: Floats, v: Floats, colour: Ints, b: Floats, own: Ints, bits: in
     return winner
 
 
-def cheapest_of_another(u: Floats, v: Floats, colour: Ints, b: Floats, own: Ints, colours: int) -> Ints:
+def find_cheapest_of_another(u: Floats, v: Floats, colour: Ints, b: Floats, own: Ints, colours: int) -> Ints:
     """For each query (b, own) the line of a colour other than `own` that is lowest at b (-1: none)."""
-    ends = (cheapest_of_each(u, v, colour, colours, end) for end in (b.min(), b.max()))
-    lines = np.flatnonzero(_contends(u, v, colour, *ends))
+    ends = (find_cheapest_of_each(u, v, colour, colours, end) for end in (b.min(), b.max()))
+    lines = np.flatnonzero(_find_contenders(u, v, colour, *ends))
     lines = lines[np.lexsort((u[lines], -v[lines]))]
     queries = np.argsort(b, kind="stable")
     bits = (colours - 1).bit_length()
-    found = _cheapest(u[lines], v[lines], colour[lines], b[queries], own[queries], bits)
+    found = _find_cheapest(u[lines], v[lines], colour[lines], b[queries], own[queries], bits)
     winner = np.full(len(b), -1)
     winner[queries[found >= 0]] = lines[found[found >= 0]]
     return winner

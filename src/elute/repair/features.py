@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.cells.factors import is_position, listed
+from elute.cells.factors import describe_some, is_position
 from elute.errors import EluteError
 
 Floats = NDArray[np.float64]
@@ -44,21 +44,21 @@ def bias_features(
     if vectors is not None:
         keys = [column for column in vectors.column_names if column in factors.column_names]
         named = [column for column in vectors.column_names if column not in keys]
-        parts.append(_looked_up(factors, vectors, keys, named) * [given.pop(column, 1.0) for column in named])
+        parts.append(_look_up_vectors(factors, vectors, keys, named) * [given.pop(column, 1.0) for column in named])
         chosen = [column for column in chosen if column not in keys]
     beside = len(chosen) > 1 or vectors is not None
     for column in chosen:
         default = POSITION_WEIGHT if beside and is_position(factors, column) else 1.0
-        parts.append(_own(factors[column], column) * given.pop(column, default))
+        parts.append(_encode_column(factors[column], column) * given.pop(column, default))
     if given:
-        raise EluteError(f"a weight is given for '{next(iter(given))}', which is no bias feature")
+        raise EluteError(f"a weight is given for '{next(iter(given))}', which is not a bias feature")
     return np.hstack(parts) if parts else np.zeros((factors.num_rows, 1))
 
 
-def _own(values: pa.ChunkedArray, column: str) -> Floats:
+def _encode_column(values: pa.ChunkedArray, column: str) -> Floats:
     """A column as it is, or one feature a value; two different values are then 1 apart."""
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        return _finite(values.cast(pa.float64()).to_numpy()[:, None], column)
+        return _require_finite(values.cast(pa.float64()).to_numpy()[:, None], column)
     codes = pc.dictionary_encode(values).combine_chunks().indices.to_numpy()
     distinct = int(codes.max()) + 1
     if distinct > MAX_VALUES:
@@ -69,7 +69,7 @@ def _own(values: pa.ChunkedArray, column: str) -> Floats:
     return np.asarray(np.eye(distinct)[codes] / np.sqrt(2))
 
 
-def _looked_up(factors: pa.Table, vectors: pa.Table, keys: list[str], named: list[str]) -> Floats:
+def _look_up_vectors(factors: pa.Table, vectors: pa.Table, keys: list[str], named: list[str]) -> Floats:
     if not keys or not named:
         raise EluteError(
             f"the table of bias features needs a bias column as key and numeric columns beside it; it has "
@@ -82,16 +82,16 @@ def _looked_up(factors: pa.Table, vectors: pa.Table, keys: list[str], named: lis
     rows: dict[tuple[object, ...], int] = {}
     for number, key in enumerate(zip(*(vectors[column].to_pylist() for column in keys), strict=True)):
         if rows.setdefault(key, number) != number:
-            raise EluteError(f"the table of bias features has two rows for {listed(keys, [key])}")
+            raise EluteError(f"the table of bias features has two rows for {describe_some(keys, [key])}")
     wanted = list(zip(*(factors[column].to_pylist() for column in keys), strict=True))
     missing = list(dict.fromkeys(key for key in wanted if key not in rows))
     if missing:
-        raise EluteError(f"{len(missing):,} factors have no bias features: {listed(keys, missing)}")
+        raise EluteError(f"{len(missing):,} factors have no bias features: {describe_some(keys, missing)}")
     table = np.column_stack([vectors[column].cast(pa.float64()).to_numpy() for column in named])
-    return _finite(table[[rows[key] for key in wanted]], ", ".join(named))
+    return _require_finite(table[[rows[key] for key in wanted]], ", ".join(named))
 
 
-def _finite(features: Floats, column: str) -> Floats:
+def _require_finite(features: Floats, column: str) -> Floats:
     if not np.isfinite(features).all():
         raise EluteError(f"bias feature '{column}' is not finite for some factors")
     return features

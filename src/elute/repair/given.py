@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.factors import listed
+from elute.cells.factors import describe_some
 from elute.checking.check import Check
-from elute.engines.duckdb.source import Source
+from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.fits.folder import is_fit
@@ -25,38 +25,38 @@ RELEVANCE = "relevance"
 PROPENSITY = "propensity"
 
 
-def relevance(check: Check, given: Given) -> Floats:
+def align_relevance(check: Check, given: Given) -> Floats:
     """By item; NaN where nothing is known. `given`: an array, a fit or its folder, a column of the log (its mean over
-    the item's rows), or a file or table with the item columns and a column `relevance`."""
-    return _aligned(check, given, check.counts.items, RELEVANCE)
+    the item's rows), or a file or table with the item columns and a column `align_relevance`."""
+    return _align(check, given, check.counts.items, RELEVANCE)
 
 
-def propensity(check: Check, given: Given) -> Floats:
+def align_propensity(check: Check, given: Given) -> Floats:
     """By factor; every factor must be known. `given`: an array, a fit or its folder, a column of the log (its mean over
-    the factor's rows), or a file or table with the bias columns and a column `propensity`."""
+    the factor's rows), or a file or table with the bias columns and a column `align_propensity`."""
     factors = check.counts.factors
-    values = _aligned(check, given, factors, PROPENSITY)
+    values = _align(check, given, factors, PROPENSITY)
     missing = factors.take(pa.array(np.flatnonzero(np.isnan(values)))).to_pylist()
     if missing:
-        names = listed(factors.column_names, [list(row.values()) for row in missing])
-        label = str(given) if isinstance(given, str | Path) else "what is given"
+        names = describe_some(factors.column_names, [list(row.values()) for row in missing])
+        label = str(given) if isinstance(given, str | Path) else "the given propensities"
         raise EluteError(f"{label} has no propensity for {len(missing):,} factors: {names}")
     return values
 
 
-def _aligned(check: Check, given: Given, named: pa.Table, column: str) -> Floats:
+def _align(check: Check, given: Given, named: pa.Table, column: str) -> Floats:
     """The values in the order of the rows of `named`."""
     keys = named.column_names
     if isinstance(given, np.ndarray | Sequence) and not isinstance(given, str):
         values = np.asarray(given, np.float64)
         if values.shape != (named.num_rows,):
-            raise EluteError(f"{column}: an array of shape {values.shape} for {named.num_rows:,} rows; give one each")
+            raise EluteError(f"`{column}=` is an array of shape {values.shape}; give {named.num_rows:,} values")
         return values
     label = str(given) if isinstance(given, str | Path) else f"the given {column}"
     if isinstance(given, str) and given in check.log.engine.columns:
-        table, column = check.log.engine.means(tuple(keys), given), given
+        table, column = check.log.engine.compute_means(tuple(keys), given), given
     else:
-        table = _table(given, column)
+        table = _read_table(given, column)
     absent = [name for name in (*keys, column) if name not in table.column_names]
     if absent:
         raise EluteError(f"{label} has no column '{absent[0]}' (it has {', '.join(table.column_names)})")
@@ -64,7 +64,7 @@ def _aligned(check: Check, given: Given, named: pa.Table, column: str) -> Floats
         casted = pa.table({key: table[key].cast(named[key].type) for key in keys})
         known = casted.append_column("elute_value", table[column].cast(pa.float64()))
     except pa.ArrowInvalid as error:
-        raise EluteError(f"{label}: its columns do not fit the log's ({error})") from error
+        raise EluteError(f"the columns of {label} do not match the log's ({error})") from error
     numbered = named.append_column("elute_row", pa.array(np.arange(named.num_rows)))
     joined = numbered.join(known, keys=keys, join_type="inner")
     values = np.full(named.num_rows, np.nan)
@@ -72,12 +72,12 @@ def _aligned(check: Check, given: Given, named: pa.Table, column: str) -> Floats
     return values
 
 
-def _table(given: Given, column: str) -> pa.Table:
+def _read_table(given: Given, column: str) -> pa.Table:
     if isinstance(given, pa.Table):
         return given
     fit = given if isinstance(given, Fit) else Fit.load(given) if is_fit(given) else None
     if fit is None:
-        return Source(str(given)).table()
+        return DuckDBSource(str(given)).read_table()
     table = fit.relevance if column == RELEVANCE else fit.propensities
     if table is None:
         raise EluteError(f"{fit.label} (model {fit.model}) has no propensities; fit with pbm")

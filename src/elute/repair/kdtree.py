@@ -47,7 +47,7 @@ class Tree(NamedTuple):
 
 
 @jit
-def _split(
+def _split_nodes(
     points: Floats,
     order: Ints,
     begin: Ints,
@@ -83,21 +83,21 @@ def _split(
 
 
 @jit
-def _smallest(names: Ints, begin: Ints, end: Ints) -> Ints:
+def _find_smallest_names(names: Ints, begin: Ints, end: Ints) -> Ints:
     out = np.empty(begin.shape[0], dtype=np.int64)
     for node in range(begin.shape[0]):
         out[node] = names[begin[node] : end[node]].min()
     return out
 
 
-def build(points: Floats, names: Ints) -> Tree:
+def build_tree(points: Floats, names: Ints) -> Tree:
     """The tree of at least one point; `names` are the points' names in the order of pairs."""
     n, axes = points.shape
     room = 4 * (n // _LEAF) + 3
     order = np.arange(n, dtype=np.int64)
     begin, end, child = (np.empty(room, dtype=np.int64) for _ in range(3))
     low, high = np.empty((room, axes)), np.empty((room, axes))
-    nodes = _split(points, order, begin, end, child, low, high)
+    nodes = _split_nodes(points, order, begin, end, child, low, high)
     begin, end, child, low, high = (column[:nodes] for column in (begin, end, child, low, high))
     names = names[order]
     return Tree(
@@ -108,7 +108,7 @@ def build(points: Floats, names: Ints) -> Tree:
         child,
         low,
         high,
-        _smallest(names, begin, end),
+        _find_smallest_names(names, begin, end),
     )
 
 
@@ -140,7 +140,7 @@ def _box_distance(tree: Tree, node: int, i: int) -> float:
 
 
 @jit
-def _leaf_distances(tree: Tree, leaf: int, i: int, out: Floats) -> None:
+def _fill_leaf_distances(tree: Tree, leaf: int, i: int, out: Floats) -> None:
     """Squared distances of point i from the points of a leaf."""
     begin, end = tree.begin[leaf], tree.end[leaf]
     out[:] = 0.0
@@ -163,7 +163,7 @@ def _precedes(d: float, a: int, b: int, than_d: float, than_a: int, than_b: int)
 
 
 @jit
-def _nearest_other(
+def _find_nearest_other(
     tree: Tree, label: NDArray[np.int32], group: NDArray[np.int32], i: int, limit: float, a: int, b: int
 ) -> tuple[float, int]:
     """The point of another group first in the order of pairs with point i, if it precedes the pair
@@ -185,7 +185,7 @@ def _nearest_other(
             continue
         child = tree.child[node]
         if child < 0:
-            _leaf_distances(tree, node, i, squares)
+            _fill_leaf_distances(tree, node, i, squares)
             for j in range(tree.begin[node], tree.end[node]):
                 d = squares[j - tree.begin[node]]
                 if d <= limit and group[j] != group[i] and _precedes(d, name, tree.names[j], limit, a, b):
@@ -202,7 +202,7 @@ def _nearest_other(
 
 
 @jit
-def _offer(
+def _offer_link(
     best: Floats,
     best_i: Ints,
     best_j: Ints,
@@ -220,7 +220,7 @@ def _offer(
 
 
 @jit
-def cheapest_links(
+def find_cheapest_links(
     tree: Tree, group: NDArray[np.int32], groups: int, known: Floats, neighbour: Ints
 ) -> tuple[Floats, Ints, Ints]:
     """The first link of every group to another: squared distance and the two points (-1: none).
@@ -235,8 +235,8 @@ def cheapest_links(
     best_j = np.full(groups, -1)
     for i in range(group.shape[0]):
         if neighbour[i] >= 0 and group[neighbour[i]] != group[i]:
-            _offer(best, best_i, best_j, names, group[i], known[i], i, neighbour[i])
-            _offer(best, best_i, best_j, names, group[neighbour[i]], known[i], i, neighbour[i])
+            _offer_link(best, best_i, best_j, names, group[i], known[i], i, neighbour[i])
+            _offer_link(best, best_i, best_j, names, group[neighbour[i]], known[i], i, neighbour[i])
         else:
             neighbour[i] = -1
     for i in np.argsort(known, kind="mergesort"):
@@ -245,8 +245,8 @@ def cheapest_links(
             continue
         a = names[best_i[own]] if best_i[own] >= 0 else _NO_NAME
         b = names[best_j[own]] if best_i[own] >= 0 else _NO_NAME
-        known[i], neighbour[i] = _nearest_other(tree, label, group, i, best[own], a, b)
+        known[i], neighbour[i] = _find_nearest_other(tree, label, group, i, best[own], a, b)
         if neighbour[i] >= 0:
-            _offer(best, best_i, best_j, names, own, known[i], i, neighbour[i])
-            _offer(best, best_i, best_j, names, group[neighbour[i]], known[i], i, neighbour[i])
+            _offer_link(best, best_i, best_j, names, own, known[i], i, neighbour[i])
+            _offer_link(best, best_i, best_j, names, group[neighbour[i]], known[i], i, neighbour[i])
     return best, best_i, best_j

@@ -1,59 +1,67 @@
-"""`elute.merge`: the cheapest pairs of factors that must share a propensity so that a log is recoverable."""
+"""Node merging (Algorithm 3, Eq. 7 and 8): which factors to merge, as a minimum spanning tree over components.
+
+The cost of joining two components is the smallest Euclidean distance between the bias features of a
+factor of one and a factor of the other. Borůvka's rounds find the tree without looking at all pairs of
+components: every group takes its cheapest link to another group, found in a k-d tree (`elute.repair.kdtree`),
+and the groups at least halve. Two facts keep it cheap:
+
+- Factors with equal features cost nothing to merge. A star from the smallest factor of a location holds
+  all such links that the tree can need, and a location then counts as one point.
+- A point's distance to the nearest point of another group never shrinks as groups grow. So a neighbour
+  found once is kept until it joins the own group, and a point is searched again only if what is known
+  of it could still beat the best link of its group.
+
+Pairs are compared by (squared distance, smaller factor, larger factor). That order is total, so the tree
+is unique: ties and the order of the search change nothing. `elute.repair.merge_plan` makes a plan of the pairs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.factors import rows
-from elute.checking.check import Check
-from elute.kernels.merge import merged_factors
-from elute.repair.bounds import merge_bound
-from elute.repair.features import bias_features
-from elute.repair.plan import MergePlan, Pair
-from elute.repair.spanning import minimum_merges
+from elute.kernels.unionfind import find_roots, join_edges, singletons
+from elute.repair.kdtree import build_tree, find_cheapest_links
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
-def merge(
-    check: Check,
-    *,
-    features: Sequence[str] | None = None,
-    vectors: pa.Table | None = None,
-    weights: Mapping[str, float] | None = None,
-    propensity: NDArray[np.float64] | None = None,
-    date: str | None = None,
-) -> MergePlan:
-    """Plan the merges of least total cost (Algorithm 3): K - 1 pairs for K components.
+def find_minimum_merges(features: Floats, component: NDArray[np.integer]) -> tuple[Ints, Floats]:
+    """The K - 1 pairs of factors (a < b) that join K components at least total cost, and their costs.
 
-    The cost of a pair is the distance of the two factors' bias features; `features`, `vectors` and `weights`
-    say what those are (see `elute.repair.features`). `propensity`, by factor where it is known from
-    elsewhere, adds the error bound of Propositions 2 and 4. `date` is kept in the plan as it is given.
+    `features`: one row a factor, finite. Pairs come by (squared cost, a, b).
     """
-    counts, found = check.counts, check.found
-    pairs, costs = minimum_merges(bias_features(counts.factors, features, vectors, weights), found.of_factor)
-    bound, each, shares = None, [None] * len(pairs), [None] * len(pairs)
-    if propensity is not None and len(pairs):
-        merged = _shared(propensity, merged_factors(counts.n_factors, pairs), check.log.survey.impressions)
-        bounds = merge_bound(pairs, found.of_factor, propensity, merged)
-        bound, each, shares = bounds.diameter, bounds.weights.tolist(), bounds.shares.tolist()
-    left, right = rows(counts.factors, pairs[:, 0]), rows(counts.factors, pairs[:, 1])
-    return MergePlan(
-        provenance=check.log.provenance(date),
-        components_before=len(found),
-        components_after=1,
-        cost=float(costs.sum()),
-        pairs=tuple(Pair(*fields) for fields in zip(left, right, costs.tolist(), each, shares, strict=True)),
-        bound=bound,
-    )
+    if not np.isfinite(features).all():
+        raise ValueError("bias features must be finite")
+    codes, member = np.unique(component, return_inverse=True)
+    parent = singletons(len(codes))
+    _, name, location = np.unique(features, axis=0, return_index=True, return_inverse=True)
+    location = location.reshape(-1)
+
+    order = np.lexsort((np.arange(len(location)), name[location]))
+    hub = name[location][order]
+    free = join_edges(parent, member[hub], member[order])
+    pairs = [np.column_stack((hub[free], order[free]))]
+    squares = [np.zeros(int(free.sum()))]
+
+    tree = build_tree(features[name], name)
+    known = np.zeros(len(name))
+    neighbour = np.full(len(name), -1)
+    missing = len(codes) - 1 - len(squares[0])
+    while missing:
+        group = find_roots(parent)[member[tree.names]]
+        d, i, j = find_cheapest_links(tree, group, len(codes), known, neighbour)
+        chosen = np.flatnonzero(i >= 0)
+        a, b = tree.names[i[chosen]], tree.names[j[chosen]]
+        joins = join_edges(parent, member[a], member[b])
+        pairs.append(np.column_stack((a, b))[joins])
+        squares.append(d[chosen][joins])
+        missing -= int(joins.sum())
+    return _sort_pairs(np.concatenate(pairs), np.concatenate(squares))
 
 
-def _shared(
-    propensity: NDArray[np.float64], group: NDArray[np.int32], impressions: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """One propensity for every group of merged factors: the mean over their impressions."""
-    shown = np.bincount(group, weights=impressions)
-    mean = np.bincount(group, weights=impressions * propensity) / shown
-    return np.asarray(mean[group])
+def _sort_pairs(pairs: Ints, squares: Floats) -> tuple[Ints, Floats]:
+    pairs = np.sort(pairs, axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0], squares))
+    return pairs[order], np.sqrt(squares[order])

@@ -1,4 +1,4 @@
-"""Plans: what mends a log, as a small JSON file that says what it was made for."""
+"""Plans: what repairs a log, as a small JSON file that says what it was made for."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elute._util.files import write_text
-from elute._util.text import count
+from elute._util.text import format_count
 from elute.cells.counts import Counts
-from elute.cells.factors import describe, key, listed, lookup, rows
+from elute.cells.factors import describe, describe_some, index_rows, row_key, to_rows
 from elute.errors import EluteError
-from elute.kernels.merge import add_cells, merge_cells, merged_factors
+from elute.kernels.merge import add_cells, merge_cells, merge_factors
 from elute.results.base import Fields, Result
 from elute.results.card import Bars, Card
 from elute.results.provenance import Provenance
@@ -102,13 +102,20 @@ class Plan(Result):
         if before == 1:
             return Card("good", "Nothing to repair", "Nothing to connect: the log is recoverable as it is.")
         if after > 1:
-            return Card("bad", "Still apart", f"Within these limits the log stays in {count(after)} components.")
-        n, what, chart = _steps(fields)
-        sentence = f"{what} join its {count(before)} components (total cost {fields['cost']:.4g})."
-        figures = [(count(before), "components before"), (count(after), "after"), (f"{fields['cost']:.4g}", "cost")]
-        return Card("good", f"A plan of {count(n)} {fields['method']}{'' if n == 1 else 's'}", sentence, figures, chart)
+            return Card("bad", "Still apart", f"Within these limits the log stays in {format_count(after)} components.")
+        n, what, chart = _describe_steps(fields)
+        join = "joins" if n == 1 else "join"
+        sentence = f"{what} {join} the log's {format_count(before)} components (total cost {fields['cost']:.4g})."
+        figures = [
+            (format_count(before), "components before"),
+            (format_count(after), "after"),
+            (f"{fields['cost']:.4g}", "cost"),
+        ]
+        return Card(
+            "good", f"A plan of {format_count(n)} {fields['method']}{'' if n == 1 else 's'}", sentence, figures, chart
+        )
 
-    def _head(self) -> Row:
+    def _common_fields(self) -> Row:
         return {
             "method": self.method,
             "components_before": self.components_before,
@@ -116,19 +123,19 @@ class Plan(Result):
             "cost": self.cost,
         }
 
-    def _codes(self, factors: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
+    def _find_codes(self, factors: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
         """Factor codes of these rows."""
         columns = factors.column_names
         if set(columns) != set(self.provenance.bias):
             raise EluteError(
-                f"the plan was made for bias {', '.join(self.provenance.bias)}; here it is {', '.join(columns)}"
+                f"the plan was made for bias {', '.join(self.provenance.bias)}; this log has {', '.join(columns)}"
             )
-        known = lookup(factors)
-        missing = [row for row in wanted if key(row) not in known]
+        known = index_rows(factors)
+        missing = [row for row in wanted if row_key(row) not in known]
         if missing:
-            names = listed(list(missing[0]), [list(row.values()) for row in missing])
+            names = describe_some(list(missing[0]), [list(row.values()) for row in missing])
             raise EluteError(f"the plan (made for {self.provenance.log}) names factors that this log lacks: {names}")
-        return np.array([known[key(row)] for row in wanted], np.int64)
+        return np.array([known[row_key(row)] for row in wanted], np.int64)
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,13 +149,13 @@ class MergePlan(Plan):
     method: ClassVar[str] = "merge"
 
     def pairs_of(self, factors: pa.Table) -> Pairs:
-        codes = self._codes(factors, [row for pair in self.pairs for row in (pair.a, pair.b)])
+        codes = self._find_codes(factors, [row for pair in self.pairs for row in (pair.a, pair.b)])
         return codes.reshape(-1, 2)
 
     def apply(self, counts: Counts) -> Counts:
         """Counts whose merged factors are one; merging is transitive. A merged factor goes by the name of
         its first member."""
-        codes = merged_factors(counts.n_factors, self.pairs_of(counts.factors))
+        codes = merge_factors(counts.n_factors, self.pairs_of(counts.factors))
         cells = merge_cells(counts.offsets, counts.factor, counts.impressions, counts.clicks, codes)
         first = np.unique(codes, return_index=True)[1]
         return replace(
@@ -162,7 +169,7 @@ class MergePlan(Plan):
 
     def to_dict(self) -> Row:
         return {
-            **self._head(),
+            **self._common_fields(),
             "bound": self.bound,
             "pairs": [asdict(pair) for pair in self.pairs],
             "provenance": asdict(self.provenance),
@@ -182,13 +189,13 @@ class SwapPlan(Plan):
     method: ClassVar[str] = "swap"
 
     def pairs_of(self, factors: pa.Table) -> Pairs:
-        codes = self._codes(factors, [row for swap in self.swaps for row in (swap.source, swap.target)])
+        codes = self._find_codes(factors, [row for swap in self.swaps for row in (swap.source, swap.target)])
         return codes.reshape(-1, 2)
 
     def apply(self, counts: Counts) -> Counts:
         """Counts as they would be if the swaps had been shown as planned (or as needed, without a budget) and
         clicked as expected: for predictions, not for estimates."""
-        item = _codes_of(counts.items, [swap.item for swap in self.swaps])
+        item = _find_item_codes(counts.items, [swap.item for swap in self.swaps])
         factor = self.pairs_of(counts.factors)[:, 1]
         shown = np.array([swap.impressions_planned or swap.impressions_needed for swap in self.swaps], np.int64)
         clicked = np.rint(shown * np.array([swap.click_probability for swap in self.swaps])).astype(np.int64)
@@ -198,7 +205,7 @@ class SwapPlan(Plan):
         return replace(counts, offsets=cells[0], factor=cells[1], impressions=cells[2], clicks=cells[3])
 
     def to_dict(self) -> Row:
-        fields = {**self._head(), "swaps": [swap.to_dict() for swap in self.swaps]}
+        fields = {**self._common_fields(), "swaps": [swap.to_dict() for swap in self.swaps]}
         if self.apart:
             fields["apart"] = list(self.apart)
         if self.precision:
@@ -206,7 +213,7 @@ class SwapPlan(Plan):
         return {**fields, "provenance": asdict(self.provenance)}
 
 
-def _codes_of(items: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
+def _find_item_codes(items: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
     """Item codes of a few rows among many."""
     chosen = {column: {row[column] for row in wanted} for column in items.column_names}
     mask = np.ones(items.num_rows, np.bool_)
@@ -214,45 +221,45 @@ def _codes_of(items: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
         texts = items[column].cast(pa.string())
         mask &= pc.is_in(texts, pa.array(sorted({str(value) for value in values}), pa.string())).to_numpy()
     candidates = np.flatnonzero(mask)
-    known = {key(row): int(code) for row, code in zip(rows(items, candidates), candidates, strict=True)}
-    missing = [row for row in wanted if key(row) not in known]
+    known = {row_key(row): int(code) for row, code in zip(to_rows(items, candidates), candidates, strict=True)}
+    missing = [row for row in wanted if row_key(row) not in known]
     if missing:
-        names = listed(list(missing[0]), [list(row.values()) for row in missing])
+        names = describe_some(list(missing[0]), [list(row.values()) for row in missing])
         raise EluteError(f"the plan names items that this log lacks: {names}")
-    return np.array([known[key(row)] for row in wanted], np.int64)
+    return np.array([known[row_key(row)] for row in wanted], np.int64)
 
 
 def load(path: str | Path) -> MergePlan | SwapPlan:
     """Read a plan from its file."""
     try:
         fields = json.loads(Path(path).read_text(encoding="utf-8"))
-        provenance = Provenance.of(fields["provenance"])
+        provenance = Provenance.from_fields(fields["provenance"])
         head = (provenance, fields["components_before"], fields["components_after"], fields["cost"])
         if fields["method"] == "merge":
             return MergePlan(*head, pairs=tuple(Pair(**pair) for pair in fields["pairs"]), bound=fields["bound"])
-        swaps = tuple(_swap(swap) for swap in fields["swaps"])
+        swaps = tuple(_read_swap(swap) for swap in fields["swaps"])
         return SwapPlan(*head, swaps, tuple(fields.get("apart", ())), tuple(fields.get("precision", ())))
     except FileNotFoundError:
-        raise EluteError(f"no plan '{path}'") from None
+        raise EluteError(f"there is no plan '{path}'; make one with `elute.merge` or `elute.swap`") from None
     except (KeyError, TypeError, ValueError) as error:
-        raise EluteError(f"{path} is not a plan of elute: {error}") from error
+        raise EluteError(f"{path} is not a plan that elute wrote ({error}); make it again") from error
 
 
-def _steps(fields: Fields) -> tuple[int, str, Bars]:
+def _describe_steps(fields: Fields) -> tuple[int, str, Bars]:
     """How many steps the plan takes to connect the log, what they are, and their costs."""
     if fields["method"] == "merge":
         pairs = fields["pairs"]
         names = [f"{describe(pair['a'])} with {describe(pair['b'])}" for pair in pairs]
         n, what = len(pairs), "of factors that share one propensity"
         bars = Bars("Cost of each pair", names, [pair["cost"] for pair in pairs])
-        return n, f"{count(n)} pair{'' if n == 1 else 's'} {what}", bars
+        return n, f"{format_count(n)} pair{'' if n == 1 else 's'} {what}", bars
     swaps, n = fields["swaps"], int(fields["components_before"]) - 1
     names = ["·".join(map(str, swap["item"].values())) + f" under {describe(swap['to'])}" for swap in swaps]
     shown = [float(swap["impressions_planned"] or swap["impressions_needed"]) for swap in swaps]
     bars = Bars("Impressions of each swap", names, shown)
-    return n, f"{count(n)} swap{'' if n == 1 else 's'} shown to users", bars
+    return n, f"{format_count(n)} swap{'' if n == 1 else 's'} shown to users", bars
 
 
-def _swap(fields: Mapping[str, Any]) -> Swap:
+def _read_swap(fields: Mapping[str, Any]) -> Swap:
     rest = {name: value for name, value in fields.items() if name not in ("item", "from", "to")}
     return Swap(fields["item"], fields["from"], fields["to"], **rest)

@@ -1,175 +1,187 @@
-"""`elute.swap`: the fewest and cheapest items to show elsewhere so that a log becomes recoverable."""
+"""Node intervention (Algorithm 2, Eq. 3 to 6): which items to show where, as a minimum spanning tree of swaps.
+
+Showing item x, known under factor s, under factor t of another component costs
+C(x, s, t) = (1/o(s) + 1/o(t))/r(x) - 2. Both parts of the choice separate: an item's best source is its
+factor of largest o, a component's best target is its factor of largest o. Write f_B(b) for the least
+cost of bringing an item of component B to a target with 1/o = b; it rises with b. Let m be the component
+with the least b of all, and B*(A) ≠ A the component whose items come cheapest to A. Then a swap from B
+into A ≠ m is never needed unless B = B*(A), since the path B → m ← B*(A) → A costs no more at any step:
+
+    f_B(b_m) ≤ f_B(b_A),    f_B*(b_m) ≤ f_B*(b_A) ≤ f_B(b_A).
+
+So a minimum spanning tree lies within 2(K - 1) swaps: every component's cheapest into m, and the cheapest
+into every component from outside. A limit on the change of position is met by treating the targets of
+each position on their own, with the sources in reach of it; the argument holds for each.
+
+The cheapest items are found by lower envelopes (`elute.repair.envelope`), what a swap may do is in
+`elute.repair.allowed`, and `elute.repair.swap_plan` makes a plan of the swaps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.factors import is_position, rows
-from elute.checking.check import Check
-from elute.errors import EluteError
-from elute.estimate.models.pbm import PBM
-from elute.progress import Progress, silent
-from elute.repair.allowed import Allowed, Cells
-from elute.repair.budget import Objective, Spending, spend
-from elute.repair.merge import merge
-from elute.repair.plan import MergePlan, Swap, SwapPlan
-from elute.repair.swap_search import SpanningSwaps, Swaps, impressions_needed, minimum_swaps
+from elute.kernels.jit import jit
+from elute.kernels.unionfind import find_roots, join_edges, singletons
+from elute.repair.allowed import (
+    ANYTHING,
+    Allowed,
+    FittedCells,
+    all_pass,
+    explain_apart,
+    list_source_conditions,
+    list_target_conditions,
+)
+from elute.repair.envelope import find_cheapest_of_another, find_cheapest_of_each
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
-TARGET_SE = 0.1
-
-
-@dataclass(frozen=True)
-class Constraints:
-    """What a real system allows. Positions are values of the position column; items are rows of item columns."""
-
-    max_position_change: float | None = None
-    only_positions: Sequence[float] | None = None
-    exclude_items: pa.Table | None = None
-    min_impressions: int = 0
+_MOST = 1 << 62
+"""Where a target can only just be reached, the number may not fit an integer."""
 
 
-def swap(
-    check: Check,
-    relevance: Floats | None = None,
-    propensity: Floats | None = None,
-    *,
-    target_se: float = TARGET_SE,
-    constraints: Constraints | None = None,
-    budget: int | None = None,
-    objective: Objective = "max",
-    first: MergePlan | None = None,
-    date: str | None = None,
-    progress: Progress = silent,
-) -> SwapPlan:
-    """Plan the swaps of least total cost (Algorithm 2): K - 1 of them for K components.
+class SwapArrays(NamedTuple):
+    """Show `item`, known under factor `source`, under factor `target`, at `cost` (Eq. 3)."""
 
-    `relevance` by item and `propensity` by factor (codes of `check.counts`) may come from anywhere; without
-    them the position-based model is fitted to the log under a merge plan, as the paper does. Each swap says
-    how many impressions bring the standard error of the new link's log-propensity ratio under `target_se`.
-    With a `budget` of impressions the plan also spends what the links leave, where it most reduces the
-    largest (or the mean) standard error.
-    `first`: the merge plan to fit under, by default the cheapest.
-    """
-    allowed = _allowed(check, constraints or Constraints())
-    counts = check.counts
-    if relevance is None or propensity is None:
-        fit = PBM(relevance_prior="none", progress=progress).fit(counts, first or merge(check))
-        relevance, propensity = fit.relevance_values_, fit.propensity_
-    cells = Cells(counts.offsets, counts.factor, counts.impressions, relevance, propensity, check.found.of_factor)
-    found = minimum_swaps(cells, allowed)
-    spending = None
-    if budget is not None:
-        spending = spend(cells, found.swaps, budget, allowed, objective)
-    return SwapPlan(
-        provenance=check.log.provenance(date),
-        components_before=check.components,
-        components_after=check.components - len(found.swaps.item),
-        cost=float(found.swaps.cost.sum()),
-        swaps=_swaps(check, cells, found.swaps, target_se, spending),
-        apart=_apart(check, found),
-        precision=_precision(check, spending),
-    )
+    item: Ints
+    source: Ints
+    target: Ints
+    cost: Floats
 
+    def take(self, which: Ints) -> SwapArrays:
+        """These swaps, in this order."""
+        return SwapArrays(self.item[which], self.source[which], self.target[which], self.cost[which])
 
-def _allowed(check: Check, constraints: Constraints) -> Allowed:
-    counts = check.counts
-    column = next((c for c in counts.factors.column_names if is_position(counts.factors, c)), None)
-    by_position = constraints.max_position_change is not None or constraints.only_positions is not None
-    if by_position and column is None:
-        raise EluteError(
-            f"a limit on positions needs a numeric bias column named position, rank or slot; "
-            f"there are: {', '.join(counts.factors.column_names)}"
+    def append(self, more: SwapArrays) -> SwapArrays:
+        """These swaps and more."""
+        return SwapArrays(
+            np.concatenate((self.item, more.item)),
+            np.concatenate((self.source, more.source)),
+            np.concatenate((self.target, more.target)),
+            np.concatenate((self.cost, more.cost)),
         )
-    position = counts.factors[column].cast(pa.float64()).to_numpy() if column is not None else None
-    only = None
-    if constraints.only_positions is not None and position is not None:
-        only = np.isin(position, list(constraints.only_positions))
-        if not only.any():
-            raise EluteError(f"no factor has one of the positions {', '.join(map(str, constraints.only_positions))}")
-    excluded = None
-    if constraints.exclude_items is not None:
-        excluded = _named(counts.items, constraints.exclude_items)
-    return Allowed(only, excluded, constraints.min_impressions, constraints.max_position_change, position)
 
 
-def _named(items: pa.Table, wanted: pa.Table) -> NDArray[np.bool_]:
-    """A mask of the items that agree with a row of `wanted` in its columns (some or all of the item columns)."""
-    keys = [column for column in wanted.column_names if column in items.column_names]
-    if not keys:
-        raise EluteError(f"the excluded items need one of the columns {', '.join(items.column_names)}")
-    casted = pa.table({key: wanted[key].cast(items[key].type) for key in keys})
-    numbered = items.select(keys).append_column("elute_row", pa.array(np.arange(items.num_rows)))
-    hit = numbered.join(casted, keys=keys, join_type="left semi")["elute_row"].to_numpy()
-    mask = np.zeros(items.num_rows, np.bool_)
-    mask[hit] = True
-    return mask
+NO_SWAPS = SwapArrays(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
-def _swaps(check: Check, cells: Cells, links: Swaps, target_se: float, spending: Spending | None) -> tuple[Swap, ...]:
-    """The connecting swaps, cheapest first, then what a budget adds."""
-    item, source, target = links.item, links.source, links.target
-    planned: list[int | None] = [None] * len(item)
-    if spending is not None:
-        item, source, target = spending.item, spending.source, spending.target
-        planned = spending.impressions.tolist()
-    r, o = cells.relevance[item], cells.propensity
-    cost = (1 / o[source] + 1 / o[target]) / r - 2
-    known = _impressions_at(cells, item, source)
-    needed = impressions_needed(r, o[source], o[target], known, target_se)
-    expected = np.minimum(r * o[target], 1.0)
-    counts = check.counts
-    fields = zip(
-        rows(counts.items, item),
-        rows(counts.factors, source),
-        rows(counts.factors, target),
-        cost.tolist(),
-        needed.target.tolist(),
-        needed.source.tolist(),
-        expected.tolist(),
-        planned,
-        strict=True,
+class SpanningSwaps(NamedTuple):
+    """The swaps, cheapest first. If they could not join everything: the components left out of the
+    largest part (`apart`), and why for each."""
+
+    swaps: SwapArrays
+    apart: Ints
+    reasons: list[str]
+
+
+class ImpressionsNeeded(NamedTuple):
+    """`target`: impressions of the new pair. `source`: further ones of the source cell, beyond the log's."""
+
+    target: Ints
+    source: Ints
+
+
+@jit
+def _find_best_sources(offsets: Ints, factor: NDArray[np.int32], usable: Mask, propensity: Floats) -> Ints:
+    """The factor of largest propensity among the usable cells of each item (-1: none)."""
+    best = np.full(offsets.shape[0] - 1, -1)
+    for item in range(best.shape[0]):
+        for cell in range(offsets[item], offsets[item + 1]):
+            t = factor[cell]
+            if usable[cell] and (best[item] < 0 or propensity[t] > propensity[best[item]]):
+                best[item] = t
+    return best
+
+
+def _find_best_targets(cells: FittedCells, usable: Mask) -> Ints:
+    """The usable factor of largest propensity in each component that has one; ties go to the smaller."""
+    targets = np.flatnonzero(usable)
+    order = targets[np.lexsort((-cells.propensity[targets], cells.component[targets]))]
+    return order[np.unique(cells.component[order], return_index=True)[1]]
+
+
+def _list_candidates(cells: FittedCells, sources: Mask, targets: Mask) -> SwapArrays:
+    """Swaps between these cells and factors that hold a minimum spanning tree of all of them."""
+    r, o, component = cells.relevance, cells.propensity, cells.component.astype(np.int64)
+    target = _find_best_targets(cells, targets)
+    if not len(target):
+        return NO_SWAPS
+    source = _find_best_sources(cells.offsets, cells.factor, sources, o)
+    item = np.flatnonzero(source >= 0)
+    source = source[item]
+    v = 1 / r[item]
+    u = v / o[source]
+    b = 1 / o[target]
+    colour, colours = component[source], int(component.max()) + 1
+
+    hub = int(b.argmin())
+    leaving = find_cheapest_of_each(u, v, colour, colours, b[hub])
+    leaving = leaving[(leaving >= 0) & (np.arange(colours) != component[target[hub]])]
+    coming = find_cheapest_of_another(u, v, colour, b, component[target], colours)
+    reached = np.flatnonzero(coming >= 0)
+
+    chosen = np.concatenate((leaving, coming[reached]))
+    to = np.concatenate((np.full(len(leaving), target[hub]), target[reached]))
+    cost = (1 / o[source[chosen]] + 1 / o[to]) / r[item[chosen]] - 2
+    return SwapArrays(item[chosen], source[chosen], to, cost)
+
+
+def _list_all_candidates(cells: FittedCells, sources: Mask, targets: Mask, allowed: Allowed) -> SwapArrays:
+    if allowed.max_position_change is None or allowed.position is None:
+        return _list_candidates(cells, sources, targets)
+    swaps = NO_SWAPS
+    for value in np.unique(allowed.position[targets]):
+        near = np.abs(allowed.position - value) <= allowed.max_position_change
+        here = _list_candidates(cells, sources & near[cells.factor], targets & (allowed.position == value))
+        swaps = swaps.append(here)
+    return swaps
+
+
+def find_minimum_swaps(cells: FittedCells, allowed: Allowed = ANYTHING) -> SpanningSwaps:
+    """The swaps of least total cost that join the components 0 to K - 1: K - 1 of them, or fewer where
+    `allowed` leaves components apart.
+
+    Items with a relevance, and factors with a propensity, of 0 or NaN are not used.
+    """
+    sources, targets = (
+        all_pass(list_source_conditions(cells, allowed)),
+        all_pass(list_target_conditions(cells, allowed)),
     )
-    return tuple(Swap(*values) for values in fields)
+    swaps = _list_all_candidates(cells, sources, targets, allowed)
+    swaps = swaps.take(np.lexsort((swaps.target, swaps.source, swaps.item, swaps.cost)))
+    component = cells.component.astype(np.int64)
+    parent = singletons(int(component.max()) + 1)
+    swaps = swaps.take(np.flatnonzero(join_edges(parent, component[swaps.source], component[swaps.target])))
+    apart = _find_outside_largest(find_roots(parent), component[cells.factor[sources]])
+    return SpanningSwaps(swaps, apart, explain_apart(cells, allowed, apart) if len(apart) else [])
 
 
-def _impressions_at(cells: Cells, item: NDArray[np.int64], factor: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Impressions of given cells, 0 where there is none."""
-    found = np.zeros(len(item), np.int64)
-    for row, (x, t) in enumerate(zip(item.tolist(), factor.tolist(), strict=True)):
-        own = slice(cells.offsets[x], cells.offsets[x + 1])
-        found[row] = int(cells.impressions[own][cells.factor[own] == t].sum())
-    return found
+def _find_outside_largest(part: NDArray[np.int32], component_of_sources: Ints) -> Ints:
+    """The components outside the part with most components (among equals: with most usable sources)."""
+    in_part = np.bincount(part, minlength=len(part))
+    sources = np.bincount(part[component_of_sources], minlength=len(part))
+    return np.flatnonzero(part != np.lexsort((-np.arange(len(part)), sources, in_part))[-1])
 
 
-def _apart(check: Check, found: SpanningSwaps) -> tuple[dict[str, Any], ...]:
-    of_factor = check.found.of_factor
-    return tuple(
-        {
-            "component": int(part),
-            "factor": rows(check.counts.factors, [int((of_factor == part).argmax())])[0],
-            "reason": why,
-        }
-        for part, why in zip(found.apart, found.reasons, strict=True)
-    )
+def impressions_needed(
+    relevance: Floats, source: Floats, target: Floats, at_source: NDArray[np.integer], target_se: float
+) -> ImpressionsNeeded:
+    """Impressions that bring the standard error of log o(s) - log o(t), seen through one item, to
+    `target_se`: with p = r·o its variance is (1/p_s - 1)/n_s + (1/p_t - 1)/n_t.
 
-
-def _precision(check: Check, spending: Spending | None) -> tuple[dict[str, Any], ...]:
-    if spending is None:
-        return ()
-    names = rows(check.counts.factors, range(check.counts.n_factors))
-    errors = zip(names, spending.se_before, spending.se_after, strict=True)
-    return tuple(
-        {"factor": name, "se_before": _number(before), "se_after": _number(after)} for name, before, after in errors
-    )
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    `at_source` are the n_s in the log. Where they alone exceed the target, no number at the new pair is
+    enough; then both need the same n (Proposition 1), and `source` says how many are missing there.
+    """
+    odds_source = np.maximum(1 / (relevance * source) - 1, 0.0)
+    odds_target = np.maximum(1 / (relevance * target) - 1, 0.0)
+    left = target_se**2 - odds_source / np.maximum(at_source, 1)
+    enough = (left > 0) & (at_source > 0)
+    alone = odds_target / np.where(enough, left, 1.0)
+    each = (odds_source + odds_target) / target_se**2
+    needed = np.clip(np.ceil(np.where(enough, alone, each)), 1, _MOST).astype(np.int64)
+    return ImpressionsNeeded(needed, np.where(enough, 0, needed - at_source.astype(np.int64)))

@@ -12,7 +12,7 @@ from elute.fits.fit import Fit
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan, SwapPlan
-from elute.reporting.commands import Files, made, missing
+from elute.reporting.commands import Files, list_commands, list_missing
 from elute.reporting.page import Report
 
 CERTIFIED = 2_000
@@ -41,4 +41,4 @@ def build(
     progress("writing the page", 0, 0)
     report = Report(check, certificate, plan, tuple(fits), audit, out=files.out)
     call = log.invocation
-    return replace(report, commands=made(call, report, files), missing=missing(call, report, files))
+    return replace(report, commands=list_commands(call, report, files), missing=list_missing(call, report, files))

@@ -21,7 +21,7 @@ class Files(NamedTuple):
     out: str | None
 
 
-def made(call: Invocation, page: Report, files: Files) -> Lines:
+def list_commands(call: Invocation, page: Report, files: Files) -> Lines:
     """What leads from the log to the page, as far as its files tell."""
     lines = [(call.command("check"), "the verdict")]
     merged: list[str] = []
@@ -32,7 +32,7 @@ def made(call: Invocation, page: Report, files: Files) -> Lines:
         lines.append((call.command("fit", "--model", fit.model, *merged, "--out", folder), f"the fit {fit.name}"))
     if page.audit is not None and files.audit is not None:
         fits = files.fits if "models" in page.audit else ()
-        command = _audited(call, fits, "assumptions" in page.audit)
+        command = _audit_command(call, fits, "assumptions" in page.audit)
         labels = "; with the --labels it had" if page.audit.get("judged_items") else ""
         lines.append((f"{command} > {shlex.quote(files.audit)}", f"the audit{labels}"))
     given = ["--plan", files.plan] if files.plan is not None else []
@@ -41,7 +41,7 @@ def made(call: Invocation, page: Report, files: Files) -> Lines:
     return [*lines, (call.command("report", *given, "--out", files.out or "report.html"), "this page")]
 
 
-def missing(call: Invocation, page: Report, files: Files) -> Lines:
+def list_missing(call: Invocation, page: Report, files: Files) -> Lines:
     """What would fill the sections that the page lacks."""
     lines: Lines = []
     if page.plan is None and not page.check.recoverable:
@@ -52,11 +52,11 @@ def missing(call: Invocation, page: Report, files: Files) -> Lines:
             lines.append((call.command("fit", *plan, "--out", "fit"), "propensities and relevance"))
         if page.audit is None:
             fits = files.fits or ("fit",)
-            lines.append((f"{_audited(call, fits, True)} > audit.json", "verdicts on fits and assumptions"))
+            lines.append((f"{_audit_command(call, fits, True)} > audit.json", "verdicts on fits and assumptions"))
     return lines
 
 
-def _audited(call: Invocation, fits: tuple[str, ...], assumptions: bool) -> str:
+def _audit_command(call: Invocation, fits: tuple[str, ...], assumptions: bool) -> str:
     words = [word for folder in fits for word in ("--fit", folder)]
     words += [word for source in call.sources for word in ("--log", source)]
     tests = ["--assumptions"] if assumptions else []

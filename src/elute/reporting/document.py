@@ -20,7 +20,7 @@ from elute.reporting.parts import Block, Commands, Figure, Grid, Note, Section
 from elute.results.card import Tone
 
 
-def document(
+def render_document(
     log: str,
     verdict: tuple[Tone, str, str],
     figures: Sequence[tuple[str, str]],
@@ -30,12 +30,12 @@ def document(
     """The page: verdict, figures and what to do next on the first screen, then the sections."""
     drawn = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
     data = {figure.key: {"spec": figure.spec, "details": figure.details} for figure in drawn}
-    libraries, own = library(), _asset("page.js")
+    libraries, own = load_library(), _read_asset("page.js")
     body = tag(
         "body",
-        _masthead(log, verdict, figures, following),
-        _contents(sections),
-        tag("main", *(_section(section) for section in sections)),
+        _render_masthead(log, verdict, figures, following),
+        _render_contents(sections),
+        tag("main", *(_render_section(section) for section in sections)),
         tag("footer", f"Written by elute {version('elute')}. All data of this page is in this file."),
         tag("script", script_json(data), id="charts", type="application/json"),
         tag("script", Safe(libraries)),
@@ -44,17 +44,17 @@ def document(
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(libraries, own)),
+        tag("meta", http_equiv="Content-Security-Policy", content=_security_policy(libraries, own)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"elute: {verdict[1]}: {log}"),
-        tag("style", Safe(_asset("page.css"))),
+        tag("style", Safe(_read_asset("page.css"))),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
 @cache
-def library() -> str:
+def load_library() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script, from the package that also draws pictures."""
     try:
         import vl_convert
@@ -63,17 +63,17 @@ def library() -> str:
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
-def _policy(*scripts: str) -> str:
+def _security_policy(*scripts: str) -> str:
     hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (files("elute.reporting") / name).read_text(encoding="utf-8")
 
 
-def _masthead(
+def _render_masthead(
     log: str,
     verdict: tuple[Tone, str, str],
     figures: Sequence[tuple[str, str]],
@@ -98,27 +98,29 @@ def _masthead(
     )
 
 
-def _contents(sections: Sequence[Section]) -> Safe:
+def _render_contents(sections: Sequence[Section]) -> Safe:
     links = (tag("a", section.title, href=f"#{section.key}") for section in sections)
     return tag("nav", *links, aria_label="Contents")
 
 
-def _section(section: Section) -> Safe:
+def _render_section(section: Section) -> Safe:
     heading = tag("h2", section.title)
-    return tag("section", heading, tag("p", section.lead, class_="lead"), *map(_block, section.blocks), id=section.key)
+    return tag(
+        "section", heading, tag("p", section.lead, class_="lead"), *map(_render_block, section.blocks), id=section.key
+    )
 
 
-def _block(block: Block) -> Safe:
+def _render_block(block: Block) -> Safe:
     if isinstance(block, Figure):
-        return _figure(block)
+        return _render_figure(block)
     if isinstance(block, Grid):
-        return _grid(block)
+        return _render_grid(block)
     if isinstance(block, Note):
         return tag("p", block.text, class_=f"note {block.tone}")
-    return _commands(block)
+    return _render_commands(block)
 
 
-def _figure(figure: Figure) -> Safe:
+def _render_figure(figure: Figure) -> Safe:
     answer = tag("div", "Click on a dot.", class_="details", aria_live="polite") if figure.details else ""
     place = tag("div", class_="chart", data_chart=figure.key, role="img", aria_label=f"{figure.title}. {figure.shows}")
     caption = tag(
@@ -129,20 +131,22 @@ def _figure(figure: Figure) -> Safe:
     return tag("figure", tag("h3", figure.title), place, answer, caption)
 
 
-def _grid(grid: Grid) -> Safe:
-    def cell(kind: str, column: str, value: str) -> Safe:
+def _render_grid(grid: Grid) -> Safe:
+    def render_cell(kind: str, column: str, value: str) -> Safe:
         return tag(kind, value, class_="number" if column in grid.numeric else None)
 
-    head = tag("tr", *(cell("th", column, column) for column in grid.head))
+    head = tag("tr", *(render_cell("th", column, column) for column in grid.head))
     marks: Sequence[Tone | None] = grid.marks or [None] * len(grid.rows)
     lines = [
-        tag("tr", *(cell("td", column, value) for column, value in zip(grid.head, row, strict=True)), class_=mark)
+        tag(
+            "tr", *(render_cell("td", column, value) for column, value in zip(grid.head, row, strict=True)), class_=mark
+        )
         for row, mark in zip(grid.rows, marks, strict=True)
     ]
     table = tag("div", tag("table", tag("thead", head), tag("tbody", *lines)), class_="scroll", tabindex="0")
     return join(table, tag("p", grid.caption, class_="caption") if grid.caption else "")
 
 
-def _commands(block: Commands) -> Safe:
+def _render_commands(block: Commands) -> Safe:
     lines = (tag("li", tag("code", line), tag("span", why)) for line, why in block.lines)
     return tag("ol", *lines, class_="commands")

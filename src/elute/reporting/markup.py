@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-from elute._util.text import plain
+from elute._util.text import to_one_line
 
 _VOID = ("meta", "link", "br", "hr", "img", "input")
 
@@ -22,15 +22,15 @@ class Safe(str):
     __slots__ = ()
 
 
-def text(value: object) -> Safe:
+def escape_text(value: object) -> Safe:
     """A value as HTML: control characters shown as escapes, the rest quoted."""
-    return value if isinstance(value, Safe) else Safe(escape(plain(value, _LONGEST), quote=True))
+    return value if isinstance(value, Safe) else Safe(escape(to_one_line(value, _LONGEST), quote=True))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Safe:
     """An element. Attributes that Python cannot spell end in `_` or have `_` for `-`; None leaves one out."""
     given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape_text(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -41,7 +41,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Safe:
 
 def join(*children: object) -> Safe:
     """Elements and texts one after the other."""
-    return Safe("".join(text(child) for child in children))
+    return Safe("".join(escape_text(child) for child in children))
 
 
 def script_json(data: Any) -> Safe:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from elute._util.files import write_text
-from elute._util.text import count, plain, share
+from elute._util.text import format_count, format_share, to_one_line
 from elute.checking.check import Check
 from elute.checking.check import check as run_check
 from elute.errors import EluteError
 from elute.estimate.inference.certificate import Certificate
 from elute.fits.fit import Fit
 from elute.repair.plan import MergePlan, SwapPlan
-from elute.reporting.document import document
+from elute.reporting.document import render_document
 from elute.reporting.parts import Commands, Section
 from elute.reporting.sections import curves, moves, repair_plan, structure, verdicts
 from elute.results.base import Fields, Result
@@ -43,7 +43,7 @@ class Report(Result):
     """Where the page is written to."""
 
     @cached_property
-    def mended(self) -> Check | None:
+    def repaired(self) -> Check | None:
         """The check as if the plan had been carried out."""
         return None if self.plan is None else run_check(self.check.log, plan=self.plan)
 
@@ -53,10 +53,14 @@ class Report(Result):
         if self.check.recoverable:
             if self.certificate is not None and not self.certificate.estimable:
                 reason = f"{self.check.sentence} But not every propensity can be estimated: {self.certificate.reason}"
-                return "warn", "Recoverable, but too thin", plain(reason, 600)
+                return "warn", "Recoverable, but too thin", to_one_line(reason, 600)
             return "good", "Recoverable", self.check.sentence
-        if self.mended is not None and self.mended.recoverable and self.plan is not None:
-            return "warn", f"Recoverable with a {self.plan.method} plan", f"{self.check.sentence} {_under(self.mended)}"
+        if self.repaired is not None and self.repaired.recoverable and self.plan is not None:
+            return (
+                "warn",
+                f"Recoverable with a {self.plan.method} plan",
+                f"{self.check.sentence} {_describe_repair(self.repaired)}",
+            )
         if self.check.ranking is not None and self.check.ranking.share == 1:
             return "warn", "Recoverable query by query", self.check.sentence
         return "bad", "Not recoverable", self.check.sentence
@@ -66,15 +70,15 @@ class Report(Result):
         """Numbers for the first screen, each with its word."""
         fields = self.check.to_dict()
         words = [name for name in ("impressions", "clicks", "items", "factors") if fields[name] is not None]
-        out = [(_short(fields[name]), name) for name in words]
-        out.append((_short(fields["components"]), "component" if fields["components"] == 1 else "components"))
+        out = [(_shorten(fields[name]), name) for name in words]
+        out.append((_shorten(fields["components"]), "component" if fields["components"] == 1 else "components"))
         if fields["rankable_share"] is not None:
-            out.append((share(fields["rankable_share"]), "of queries rankable"))
+            out.append((format_share(fields["rankable_share"]), "of queries rankable"))
         return out
 
     @cached_property
     def sections(self) -> list[Section]:
-        """Everything below the first screen, in the order of the work: log, mend, fit, audit."""
+        """Everything below the first screen, in the order of the work: log, repair, fit, audit."""
         check = self.check
         several = None if check.recoverable else structure.size_section(check)
         found: list[Section | None] = [
@@ -84,30 +88,30 @@ class Report(Result):
             structure.subsets_section(check),
             structure.links_section(check, self.certificate),
         ]
-        if self.plan is not None and self.mended is not None:
-            found.append(repair_plan.plan_section(check, self.mended, self.plan))
+        if self.plan is not None and self.repaired is not None:
+            found.append(repair_plan.plan_section(check, self.repaired, self.plan))
         found.append(curves.propensity_section(check, self.fits))
         if self.fits:
-            found.append(moves.moves_section(self._main, check.log.roles.item))
+            found.append(moves.moves_section(self._main_fit, check.log.roles.item))
         if self.audit is not None:
             found += [verdicts.audit_section(self.audit), verdicts.assumptions_section(self.audit)]
         found.append(structure.health_section(check))
         if self.commands:
-            lead = "These commands make the results on this page."
+            lead = "These commands produce the results on this page."
             found.append(Section("again", "Run it again", lead, [Commands(self.commands)]))
         if self.missing:
-            lead = "These commands would add what the page does not have."
+            lead = "These commands would add what this page lacks."
             found.append(Section("more", "Not on this page", lead, [Commands(self.missing)]))
         return [section for section in found if section is not None]
 
     @property
-    def _main(self) -> Fit:
+    def _main_fit(self) -> Fit:
         selected = None if self.audit is None else self.audit.get("selected")
         return next((fit for fit in self.fits if fit.name == selected), self.fits[0])
 
     def html(self) -> str:
         """The page."""
-        return document(self.check.log.engine.label, self.verdict, self.figures, self.missing[:1], self.sections)
+        return render_document(self.check.log.engine.label, self.verdict, self.figures, self.missing[:1], self.sections)
 
     def save(self, path: str | Path) -> None:
         """Write the page, whole or not at all."""
@@ -134,19 +138,21 @@ class Report(Result):
     def card(self) -> Card:
         """The page's first screen; `html` is all of it."""
         tone, word, sentence = self.verdict
-        return Card(tone, word, sentence, self.figures, notes=["Save the report to open the page in a browser."])
+        where = "save the report to open the page" if self.out is None else f"the page is in {self.out}: open it"
+        return Card(tone, word, sentence, self.figures, notes=[f"{where} in a browser"])
 
 
-def _under(mended: Check) -> str:
+def _describe_repair(repaired: Check) -> str:
     """What the plan brings, in a sentence."""
-    if mended.ranking is None:
-        return "The plan makes one component of them."
-    return f"The plan makes one component of them, in which all {count(mended.ranking.queries)} queries can be ranked."
+    if repaired.ranking is None:
+        return "The plan joins them into one component."
+    queries = format_count(repaired.ranking.queries)
+    return f"The plan joins them into one component, in which all {queries} queries can be ranked."
 
 
-def _short(n: int) -> str:
+def _shorten(n: int) -> str:
     """A number that fits a tile: the sections have it in full."""
     for size, letter in ((1e9, "G"), (1e6, "M")):
         if n >= size:
             return f"{n / size:.3g} {letter}"
-    return count(n)
+    return format_count(n)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
-from elute._util.text import plain
+from elute._util.text import to_one_line
 
 Tone = Literal["good", "warn", "bad", "calm"]
 
@@ -23,7 +23,10 @@ _SERIF = "'Iowan Old Style', 'Palatino Linotype', Palatino, Georgia, serif"
 
 _MOST_BARS, _MOST_FIGURES = 20, 8
 _LONGEST = 600
-_ROW, _LABEL, _PLOT, _VALUE = 18, 130, 260, 90
+_LETTERS = 32
+"""Of a label, so that it fits beside its bar."""
+
+_ROW, _LABEL, _PLOT, _VALUE = 18, 210, 260, 90
 
 
 @dataclass(frozen=True)
@@ -52,20 +55,20 @@ class Card:
         """The card as HTML; whatever comes from a log is escaped."""
         colour = _TONES[self.tone]
         parts = [
-            f'<div style="font: 600 20px {_SERIF}; color: {colour}; margin: 0 0 4px">{_text(self.word)}</div>',
-            f'<div style="max-width: 46em">{_text(self.sentence)}</div>',
+            f'<div style="font: 600 20px {_SERIF}; color: {colour}; margin: 0 0 4px">{_escape_text(self.word)}</div>',
+            f'<div style="max-width: 46em">{_escape_text(self.sentence)}</div>',
         ]
         if self.figures:
-            tiles = "".join(_tile(value, word) for value, word in self.figures[:_MOST_FIGURES])
+            tiles = "".join(_draw_tile(value, word) for value, word in self.figures[:_MOST_FIGURES])
             parts.append(f'<div style="display: flex; flex-wrap: wrap; gap: 4px 28px; margin: 10px 0 0">{tiles}</div>')
         if self.chart is not None and self.chart.labels:
-            parts.append(draw(self.chart))
-        parts += [f'<div style="opacity: .7; margin-top: 6px">{_text(note)}</div>' for note in self.notes]
+            parts.append(draw_bars(self.chart))
+        parts += [f'<div style="opacity: .7; margin-top: 6px">{_escape_text(note)}</div>' for note in self.notes]
         frame = f"border-left: 3px solid {colour}; padding: 6px 0 8px 16px; margin: 6px 0; font: 14px/1.5 {_SANS}"
         return f'<div style="{frame}">{"".join(parts)}</div>'
 
 
-def draw(bars: Bars) -> str:
+def draw_bars(bars: Bars) -> str:
     """Horizontal bars as inline SVG."""
     shown = min(len(bars.labels), _MOST_BARS)
     ends = [v for v in (*bars.values[:shown], *bars.high[:shown]) if math.isfinite(v)]
@@ -74,21 +77,24 @@ def draw(bars: Bars) -> str:
     rows = []
     for at in range(shown):
         value, y = bars.values[at], at * _ROW
-        rows.append(f'<text x="{_LABEL - 8}" y="{y + 13}" text-anchor="end">{_text(bars.labels[at], 22)}</text>')
+        rows.append(
+            f'<text x="{_LABEL - 8}" y="{y + 13}" text-anchor="end">{_escape_text(bars.labels[at], _LETTERS)}</text>'
+        )
         if math.isfinite(value):
             rows.append(f'<rect x="{_LABEL}" y="{y + 4}" width="{value * scale:.1f}" height="10" fill="{_BAR}"/>')
-        rows.append(_whisker(bars, at, y, scale, most))
-        rows.append(f'<text x="{_LABEL + _PLOT + 10}" y="{y + 13}">{_number(value)}</text>')
+        rows.append(_draw_whisker(bars, at, y, scale, most))
+        rows.append(f'<text x="{_LABEL + _PLOT + 10}" y="{y + 13}">{_format_number(value)}</text>')
     more = f"{bars.title}, first {shown} of {len(bars.labels):,}" if len(bars.labels) > shown else bars.title
     width, height = _LABEL + _PLOT + _VALUE, shown * _ROW + 4
     return (
-        f'<div style="margin-top: 12px; opacity: .8; font-size: 13px">{_text(more)}</div>'
-        f'<svg role="img" aria-label="{_text(more)}" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'<div style="margin-top: 12px; opacity: .8; font-size: 13px">{_escape_text(more)}</div>'
+        f'<svg role="img" aria-label="{_escape_text(more)}" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" '
         f'style="font: 12px {_SANS}; max-width: 100%" fill="currentColor">{"".join(rows)}</svg>'
     )
 
 
-def _whisker(bars: Bars, at: int, y: int, scale: float, most: float) -> str:
+def _draw_whisker(bars: Bars, at: int, y: int, scale: float, most: float) -> str:
     """The interval as a line, cut where the plot ends."""
     if not bars.low or not (math.isfinite(bars.low[at]) and math.isfinite(bars.high[at])):
         return ""
@@ -96,14 +102,14 @@ def _whisker(bars: Bars, at: int, y: int, scale: float, most: float) -> str:
     return f'<path d="M{begin:.1f} {y + 9}H{end:.1f}" stroke="{_ERROR}" stroke-width="2"/>'
 
 
-def _tile(value: str, word: str) -> str:
-    number = f'<div style="font-size: 18px; font-weight: 600">{_text(value)}</div>'
-    return f'<div>{number}<div style="opacity: .7; font-size: 12.5px">{_text(word)}</div></div>'
+def _draw_tile(value: str, word: str) -> str:
+    number = f'<div style="font-size: 18px; font-weight: 600">{_escape_text(value)}</div>'
+    return f'<div>{number}<div style="opacity: .7; font-size: 12.5px">{_escape_text(word)}</div></div>'
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return "–" if not math.isfinite(value) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _text(value: object, width: int = _LONGEST) -> str:
-    return escape(plain(value, width), quote=True)
+def _escape_text(value: object, width: int = _LONGEST) -> str:
+    return escape(to_one_line(value, width), quote=True)

@@ -37,21 +37,21 @@ EXPLANATIONS: dict[str, Explanation] = {
         "Rows with a null in an item, query or bias column were left out.",
         "Such a row belongs to no item or no factor. If nulls come with one client or one kind of result, what is left "
         "is no longer a fair picture of what users saw.",
-        "See which column the message names. A few rows do no harm; many of them: mend the export.",
+        "See which column the message names. A few rows do no harm; if there are many, fix the export.",
         _CHECK,
     ),
     "no_impression": Explanation(
         "check",
         "Rows of an aggregated log (--impressions) that count no impression were left out.",
         "Without an impression there is nothing that could have been clicked.",
-        "Nothing, if these rows are padding. If they have clicks, impressions are lost on the way: mend the export.",
+        "Nothing, if these rows are padding. If they have clicks, impressions are lost on the way: fix the export.",
         _CHECK,
     ),
     "position_from_zero": Explanation(
         "check",
         "A position column starts at 0.",
-        "Harmless if every part of the log counts so. If one client counts from 0 and another from 1, the same place "
-        "has two names and two places share one, and propensities are mixtures of both.",
+        "Harmless if every part of the log counts this way. If one client counts from 0 and another from 1, the same "
+        "place has two names and two places share one, and propensities are mixtures of both.",
         "Compare the clients. If they differ, add 1 where it is missing, or add the client to --bias.",
         _CHECK,
     ),
@@ -66,7 +66,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "thin_factors": Explanation(
         "check",
         "Some factors have fewer than 100 impressions.",
-        "They may be connected, but their propensity is a guess, and so is everything that hangs on them alone.",
+        "They may be connected, but their propensity is a guess, and so is everything that depends on them alone.",
         "Look at the standard errors with --precision; use fewer or coarser bias columns (--explore shows which); "
         "or collect more of the log.",
         _PRECISION,
@@ -74,7 +74,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "factors_without_clicks": Explanation(
         "check",
         "Some factors have impressions but not a single click.",
-        "Their propensity is estimated as 0: nothing that was shown there only can be told apart.",
+        "Their propensity is estimated as 0: items that were shown only there cannot be told apart.",
         "Check that clicks there are logged at all. If they are, the place is rarely seen: leave its rows out, or "
         "merge it with a neighbour through coarser bias columns.",
         _PRECISION,
@@ -89,9 +89,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     "items_seen_once": Explanation(
         "check",
         "Some items were shown only once.",
-        "They link no factors, and one click or none says next to nothing of their relevance.",
+        "They link no factors, and one click or none says next to nothing about their relevance.",
         "Nothing, if they are the tail of the log: 'elute fit' has a prior for them, 'elute judge --min-precision' "
-        "leaves them out. If most are, check that ids are stable: an id that changes with every export looks so.",
+        "leaves them out. If most are, check that ids are stable: ids that change with every export look like this.",
         _PRECISE,
     ),
     "hash_collisions": Explanation(
@@ -105,8 +105,8 @@ EXPLANATIONS: dict[str, Explanation] = {
         "audit --assumptions",
         "Whether the relevance found is the only one that fits these clicks.",
         "Where it is not, items and factors that only scale together are known up to that scale, and the fit has "
-        "picked one by accident.",
-        "Rejected: compare relevance within what hangs together only, or mend the log with 'elute repair'.",
+        "picked one by chance.",
+        "Rejected: compare relevance only within what is connected, or repair the log with 'elute repair'.",
         _ASSUME,
     ),
     "examination": Explanation(
@@ -127,7 +127,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         "audit --assumptions",
         "Whether click rates of the same items at two factors are proportional, as under r·o, without an offset.",
         "An offset means clicks that do not come from relevance: trust in the first places, or clicks by accident. "
-        "Dividing by a propensity does not take it away.",
+        "Dividing by a propensity does not remove it.",
         "Rejected while 'affine' holds: 'elute fit --model affine', then 'affine-ipw' instead of 'ipw'.",
         _ASSUME,
     ),
@@ -162,15 +162,15 @@ EXPLANATIONS: dict[str, Explanation] = {
     "several_items": Explanation(
         "judge",
         "One query and document stand for several items of the fit.",
-        "Its items have several relevances, and which to take is not ours to say.",
+        "Its items have several relevances, and nothing says which to take.",
         "Name columns that tell items apart with --query and --doc, or fit with --item query_id,doc_id.",
         _JUDGE,
     ),
     "not_rankable": Explanation(
         "judge",
         "The query's items lie in more than one component.",
-        "Across components relevance has no common scale: an order between such items would be an accident.",
-        "Mend the log ('elute repair'), fit with the plan, and judge again.",
+        "Across components relevance has no common scale: an order between such items would be arbitrary.",
+        "Repair the log ('elute repair'), fit with the plan, and judge again.",
         "elute repair demo/broken.parquet --method merge --out merge.json",
     ),
     "no_estimate": Explanation(
@@ -183,7 +183,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "imprecise": Explanation(
         "judge --min-precision P",
         "The item's relevance has a standard error above 1/P.",
-        "A grade that the next week would change is worse than none.",
+        "A grade that next week's clicks would change is worse than none.",
         "Nothing, or a lower --min-precision, or more of the log.",
         _PRECISE,
     ),
@@ -211,7 +211,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "pages_with_gaps": Explanation(
         "judge --format xgboost",
         "Result pages whose positions do not count up without gaps; left out of positions.parquet only.",
-        "XGBoost takes the order of rows for the position, so a gap would shift all that follows.",
+        "XGBoost takes the order of rows as the position, so a gap would shift everything that follows.",
         "Train on weighted.parquet, which has them all. If gaps are an accident, log all results of a page.",
         _BUNDLE,
     ),
@@ -220,7 +220,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         "Clicks on a result that was not shown on their page; left out.",
         "A few come from banners and late clicks. Many mean that clicks and pages name documents differently, or that "
         "the page's id does not reach the click.",
-        "Above a few per cent: compare an orphan's ids with its page by hand, and mend the client.",
+        "Above a few per cent: compare an orphan's ids with its page by hand, and fix the client.",
         _UBI,
     ),
     "repeated_clicks": Explanation(
@@ -233,8 +233,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     "malformed": Explanation(
         "convert --skip-malformed",
         "Lines that could not be read; left out.",
-        "One broken line is an accident; many are often a wrong --from or a file that was cut.",
-        "See the file and number of the first ones, which are named, and mend them.",
+        "One broken line is an accident; many often mean a wrong --from or a file that was cut off.",
+        "The file and line of the first ones are named: look at them, and fix them.",
         "elute convert docs/data/ubi_queries.ndjson docs/data/ubi_events.ndjson --from ubi --skip-malformed "
         "--out ubi.parquet",
     ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from elute._util.urls import shown
+from elute._util.urls import hide_secrets
 from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 
 DEFAULTS: dict[str, Any] = {
@@ -35,7 +35,7 @@ class Invocation:
     options: dict[str, Any]
 
     @classmethod
-    def of(cls, source: object, options: Mapping[str, Any]) -> Self:
+    def from_call(cls, source: object, options: Mapping[str, Any]) -> Self:
         """As `elute.read_log` was called; a source that is no file goes by the name LOG."""
         given = source if isinstance(source, list | tuple) else [source]
         named = all(isinstance(part, str | Path) for part in given)
@@ -53,4 +53,4 @@ class Invocation:
                 words.append(f"--{option}")
             elif value != DEFAULTS[option]:
                 words += [f"--{option}", str(value)]
-        return shlex.join(map(shown, [*words, *extra]))
+        return shlex.join(map(hide_secrets, [*words, *extra]))

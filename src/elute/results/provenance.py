@@ -20,7 +20,7 @@ class Provenance:
     session: str | None = None
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Self:
+    def from_fields(cls, fields: Mapping[str, Any]) -> Self:
         """As a file has it; raises KeyError, TypeError or ValueError where it is not one."""
         return cls(
             str(fields["log"]),

@@ -16,7 +16,7 @@ from elute.errors import EluteError
 from elute.io.sessions import SessionParts, Vocabulary
 from elute.log import ClickLog
 from elute.progress import Progress, silent
-from elute.sessions.log import pages_of, parts_of, read_pages
+from elute.sessions.log import iterate_parts, open_pages, read_pages
 
 if TYPE_CHECKING:
     from elute.clicks.base.model import ClickModel
@@ -54,23 +54,23 @@ def fit_log(
     from elute.clicks import BY_GRADIENTS
 
     if max_iter is not None and name not in BY_GRADIENTS:
-        raise EluteError(f"model '{name}' has no `max_iter=`; it is fitted until nothing changes")
-    with pages_of(log, log.roles.session) as (path, columns):
+        raise EluteError(f"model '{name}' takes no `max_iter=`; it is fitted until it converges")
+    with open_pages(log, log.roles.session) as (path, columns):
         source, vocabulary = read_pages(path, columns)
-        shown, clicks, ranks, sessions = _tallied(source, vocabulary.n_documents)
-        model = build(name, vocabulary.n_documents, ranks, vocabulary.n_queries)
+        shown, clicks, ranks, sessions = _tally_pages(source, vocabulary.n_documents)
+        model = build_model(name, vocabulary.n_documents, ranks, vocabulary.n_queries)
         began = time.perf_counter()
         if name in BY_GRADIENTS:
             _train(model, source, sessions, seed, max_iter, progress)
         else:
             model.fit(source, progress=progress)
         seconds = time.perf_counter() - began
-        likelihood = sum(float(model.log_likelihood(part).sum()) for part in parts_of(source))
+        likelihood = sum(float(model.log_likelihood(part).sum()) for part in iterate_parts(source))
     summary = {
         "model": name,
         "iterations": model.iterations_,
         "converged": model.converged_,
-        "reason": _reason(model, name in BY_GRADIENTS, likelihood),
+        "reason": _explain(model, name in BY_GRADIENTS, likelihood),
         "log_likelihood": likelihood if math.isfinite(likelihood) else None,
         "seconds": seconds,
         "sessions": sessions,
@@ -79,7 +79,7 @@ def fit_log(
     return SessionFit(model, vocabulary, shown, clicks, summary)
 
 
-def build(name: str, documents: int, ranks: int, queries: int) -> ClickModel[Any]:
+def build_model(name: str, documents: int, ranks: int, queries: int) -> ClickModel[Any]:
     """An unfitted model; only NCM asks for queries."""
     from elute.clicks import model_of
 
@@ -87,19 +87,23 @@ def build(name: str, documents: int, ranks: int, queries: int) -> ClickModel[Any
     return model_of(name)(documents, ranks, **given)
 
 
-def _reason(model: ClickModel[Any], trained: bool, likelihood: float) -> str | None:
+def _explain(model: ClickModel[Any], trained: bool, likelihood: float) -> str | None:
     """What is wrong with a fit, in words."""
     if not model.converged_:
         return f"still improving after {model.iterations_} {'epochs' if trained else 'iterations'}"
     return (
-        None if math.isfinite(likelihood) else "under this model some of the pages cannot happen: a second click, say"
+        None
+        if math.isfinite(likelihood)
+        else "some pages are impossible under this model: those with a second click, for instance"
     )
 
 
-def _tallied(source: Sessions | SessionParts, documents: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
+def _tally_pages(
+    source: Sessions | SessionParts, documents: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
     """Impressions and clicks by document, the longest page, and the number of pages."""
     shown, clicks, ranks, sessions = np.zeros(documents, np.int64), np.zeros(documents, np.int64), 1, 0
-    for part in parts_of(source):
+    for part in iterate_parts(source):
         shown += np.bincount(part.doc[part.mask], minlength=documents)
         clicks += np.bincount(part.doc[part.clicked], minlength=documents)
         ranks, sessions = max(ranks, part.longest), sessions + len(part)
@@ -120,20 +124,20 @@ def _train(
     defaults = Training()
     batch = int(np.clip(sessions // _STEPS, _SMALLEST, defaults.batch))
     training = replace(defaults, seed=seed, epochs=epochs or defaults.epochs, batch=batch, patience=_PATIENCE)
-    learnt, held_out = _split(source, seed)
+    learnt, held_out = _split_sessions(source, seed)
     model.fit(learnt, held_out, training=training, progress=progress)
 
 
-def _split(source: Sessions | SessionParts, seed: int) -> tuple[Any, Sessions | None]:
+def _split_sessions(source: Sessions | SessionParts, seed: int) -> tuple[Any, Sessions | None]:
     """What to learn from, and what to stop by: some of the sessions, or the first part of many."""
     if isinstance(source, SessionParts):
-        return _Rest(source), next(iter(source))
+        return _AfterFirst(source), next(iter(source))
     order = np.random.default_rng(seed).permutation(len(source))
     held = int(_HELD_OUT * len(source))
     return source.take(np.sort(order[held:])), source.take(np.sort(order[:held])) if held else None
 
 
-class _Rest:
+class _AfterFirst:
     """All parts but the first."""
 
     def __init__(self, parts: SessionParts) -> None:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from elute._util.files import write_parquet
 from elute.errors import EluteError
 from elute.io.sessions import APART, Vocabulary
-from elute.sessions.fit import SessionFit, build
+from elute.sessions.fit import SessionFit, build_model
 
 if TYPE_CHECKING:
     from elute.clicks.base.model import ClickModel
@@ -30,7 +30,7 @@ def relevance_table(fit: SessionFit, item: list[str]) -> pa.Table:
             item[0]: query,
             item[1]: doc,
             "component": pa.array(np.zeros(n, np.int32)),
-            "relevance": pa.array(fit.model.relevance()[:n]),
+            "relevance": pa.array(fit.model.relevance_values_[:n]),
             "log_se": pa.nulls(n, pa.float64()),
             "impressions": pa.array(fit.shown[:n]),
             "clicks": pa.array(fit.clicks[:n]),
@@ -49,13 +49,15 @@ def read_model(folder: Path, name: str, items: tuple[pa.Array, ...], ranks: int)
     queries = pq.read_table(folder / "queries.parquet")[0].combine_chunks()
     queries = queries.chunk(0) if isinstance(queries, pa.ChunkedArray) else queries
     vocabulary = Vocabulary(pc.binary_join_element_wise(*items, APART), queries)
-    model = build(name, vocabulary.n_documents, ranks, vocabulary.n_queries)
+    model = build_model(name, vocabulary.n_documents, ranks, vocabulary.n_queries)
     return model.load(folder / "model.npz"), vocabulary
 
 
 def split_items(documents: pa.Array) -> tuple[pa.Array, pa.Array]:
     """A vocabulary's documents as queries and documents."""
     if (pc.count_substring(documents, APART).to_numpy() != 1).any():
-        raise EluteError("an id of a query or a document holds a tab; session click models cannot tell its parts")
+        raise EluteError(
+            "a query or document id contains a tab, which session click models use as a separator; replace it"
+        )
     parts = pc.split_pattern(documents, APART)
     return pc.list_element(parts, 0), pc.list_element(parts, 1)

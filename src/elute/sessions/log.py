@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elute.cells.roles import Roles
-from elute.engines.duckdb.source import Source
+from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.sql import quoting, values
 from elute.errors import EluteError
-from elute.io.sessions import Columns, SessionParts, Vocabulary, read_sessions, read_vocabulary
+from elute.io.sessions import SessionColumns, SessionParts, Vocabulary, read_sessions, read_vocabulary
 from elute.log import ClickLog
 
 if TYPE_CHECKING:
@@ -26,39 +26,43 @@ _AT_ONCE = 20_000_000
 
 
 @contextmanager
-def pages_of(log: ClickLog, session: str | None) -> Iterator[tuple[Path, Columns]]:
+def open_pages(log: ClickLog, session: str | None) -> Iterator[tuple[Path, SessionColumns]]:
     """A log's pages as a Parquet file. One that is such a file is read where it is; others are copied by DuckDB, in
     the order of pages."""
-    columns = _columns(log, session)
-    if isinstance(log.source, str | Path) and _readable(Path(log.source), columns):
+    columns = _check_columns(log, session)
+    if isinstance(log.source, str | Path) and _is_readable(Path(log.source), columns):
         yield Path(log.source), columns
         return
     with TemporaryDirectory(prefix="elute-") as scratch:
         path = Path(scratch) / "pages.parquet"
-        _copy(log.source, path, columns, log.roles)
+        _copy_pages(log.source, path, columns, log.roles)
         yield path, columns
 
 
-def _columns(log: ClickLog, session: str | None) -> Columns:
+def _check_columns(log: ClickLog, session: str | None) -> SessionColumns:
     """What session models ask of a log's columns, or what is wrong with them."""
     roles, label = log.roles, log.engine.label
     if session is None:
-        raise EluteError(
-            f"session click models need the pages of {label}; name the column of their ids with `session=`"
-        )
+        raise EluteError(f"session click models need the pages of {label}; name the column of page ids with `session=`")
     if session not in log.engine.columns:
-        raise EluteError(f"{label} has no column '{session}' of pages; name one with `session=`")
+        raise EluteError(f"{label} has no column '{session}'; name the column of page ids with `session=`")
     if roles.click is None or roles.impressions is not None:
-        raise EluteError(f"session click models need every impression of {label} as a row, clicked or not, no counts")
+        raise EluteError(
+            f"session click models need a row for every impression of {label}, clicked or not; counts are not enough"
+        )
     if len(roles.bias) != 1 or len(roles.item) != 2 or roles.item[0] != roles.query:
-        raise EluteError("session click models have a query and a document as item and one bias column, the position")
+        raise EluteError(
+            "session click models need query and document as the item and position as the only bias column"
+        )
     if log.survey.nulls:
         column, rows = next(iter(log.survey.nulls.items()))
-        raise EluteError(f"{label}: '{column}' is null in {rows:,} rows; session click models need whole pages")
-    return Columns(doc=roles.item[1], click=roles.click, query=roles.item[0], session=session, position=roles.bias[0])
+        raise EluteError(f"{label}: '{column}' is null in {rows:,} rows; session click models need complete pages")
+    return SessionColumns(
+        doc=roles.item[1], click=roles.click, query=roles.item[0], session=session, position=roles.bias[0]
+    )
 
 
-def _readable(path: Path, columns: Columns) -> bool:
+def _is_readable(path: Path, columns: SessionColumns) -> bool:
     """Whether a path is a Parquet file whose positions and clicks need no conversion."""
     if not path.is_file() or path.suffix.lower() not in (".parquet", ".pq"):
         return False
@@ -67,15 +71,16 @@ def _readable(path: Path, columns: Columns) -> bool:
     return bool(pa.types.is_integer(position) and (pa.types.is_integer(click) or pa.types.is_boolean(click)))
 
 
-def _copy(log: object, path: Path, columns: Columns, roles: Roles) -> None:
-    source = Source(log)
+def _copy_pages(log: object, path: Path, columns: SessionColumns, roles: Roles) -> None:
+    source = DuckDBSource(log)
     try:
         source.prepare(columns)
         place, click = quoting.name(columns.position), quoting.name(columns.click)
-        with source.reading():
+        clicks = values.clicks_sql(roles, source.types)
+        with source.translate_errors():
             source.connection.execute(
                 f"COPY (SELECT {quoting.names((columns.session, columns.query, columns.doc))}, "
-                f"{place}::BIGINT AS {place}, {values.clicks(roles, source.types)} AS {click} FROM {source.relation} "
+                f"{place}::BIGINT AS {place}, {clicks} AS {click} FROM {source.relation} "
                 f"ORDER BY {quoting.name(columns.session)}, {place}) TO {quoting.text(str(path))} (FORMAT parquet)"
             )
     finally:
@@ -83,7 +88,7 @@ def _copy(log: object, path: Path, columns: Columns, roles: Roles) -> None:
 
 
 def read_pages(
-    path: Path, columns: Columns, vocabulary: Vocabulary | None = None
+    path: Path, columns: SessionColumns, vocabulary: Vocabulary | None = None
 ) -> tuple[Sessions | SessionParts, Vocabulary]:
     """All sessions of a file, at once or, where they are many, in parts."""
     if pq.read_metadata(path).num_rows <= _AT_ONCE:
@@ -92,6 +97,6 @@ def read_pages(
     return SessionParts(path, known, columns), known
 
 
-def parts_of(source: Sessions | SessionParts) -> Iterable[Sessions]:
+def iterate_parts(source: Sessions | SessionParts) -> Iterable[Sessions]:
     """Sessions, part by part."""
     return source if isinstance(source, SessionParts) else (source,)

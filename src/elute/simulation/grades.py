@@ -14,7 +14,7 @@ PROPENSITIES = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
 the UPE paper use them."""
 
 
-def reciprocal(positions: int) -> Floats:
+def reciprocal_propensities(positions: int) -> Floats:
     """Examination 1/k of ranks k = 1, 2, …, as in Section 5.1.4 of the CMIP paper."""
     return 1.0 / np.arange(1, positions + 1)
 
@@ -35,6 +35,6 @@ def relevance_of_grades(grades: ArrayLike, top: int, noise: float = 0.1) -> Floa
     if len(wrong):
         raise EluteError(
             f"{len(wrong):,} of {y.size:,} grades lie outside 0 to {top} (the first is {wrong[0]:g}); "
-            "mend the grades or name the top grade of their scale"
+            "correct the grades, or pass the top grade of their scale"
         )
     return np.asarray(noise + (1.0 - noise) * (np.exp2(y) - 1.0) / (2.0**top - 1.0), np.float64)

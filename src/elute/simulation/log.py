@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elute._util.files import whole, write_parquet
+from elute._util.files import write_atomically, write_parquet
 from elute.progress import Progress, silent
-from elute.simulation.world import Floats, Pages, World
+from elute.simulation.world import Floats, SimulatedPages, World
 
 SESSION, QUERY, DOC, POSITION, CONTEXT, SCORE, CLICK = (
     "session_id",
@@ -35,56 +35,63 @@ def truth_path(log: str | Path) -> Path:
     return path.with_name(f"{path.stem}.truth.parquet")
 
 
-def write(path: str | Path, world: World, parts: Iterable[Pages], sessions: int, progress: Progress = silent) -> int:
+def write(
+    path: str | Path, world: World, chunks: Iterable[SimulatedPages], sessions: int, progress: Progress = silent
+) -> int:
     """Write pages as they come, a row group each, and then the truth; returns the number of rows."""
     scores = world.policy.scores(world.data).astype(np.float32)
     names = pa.array(world.data.queries), pa.array(world.data.documents)
     rows = pages = 0
     # Without Arrow's own schema, readers see text and need not unify the row groups' dictionaries.
-    with whole(Path(path)) as temporary, pq.ParquetWriter(temporary, _schema(world), store_schema=False) as writer:
-        for part in parts:
-            batch = _table(part, pages, names, scores, world)
+    with (
+        write_atomically(Path(path)) as temporary,
+        pq.ParquetWriter(temporary, _build_schema(world), store_schema=False) as writer,
+    ):
+        for chunk in chunks:
+            batch = _build_table(chunk, pages, names, scores, world)
             writer.write_table(batch, row_group_size=max(batch.num_rows, 1))
             rows += batch.num_rows
-            pages += len(part.query)
+            pages += len(chunk.query)
             progress("simulating", pages, sessions)
         writer.close()
-        write_parquet(truth_path(path), truth(world))
+        write_parquet(truth_path(path), truth_table(world))
     return rows
 
 
-def _schema(world: World) -> pa.Schema:
+def _build_schema(world: World) -> pa.Schema:
     text = pa.dictionary(pa.int32(), pa.string())
     fields = [(SESSION, pa.int64()), (QUERY, text), (DOC, text), (POSITION, pa.int16())]
     fields += [(CONTEXT, pa.int32())] if world.contexts else []
     return pa.schema([*fields, (SCORE, pa.float32()), (CLICK, pa.uint8())])
 
 
-def _table(part: Pages, first: int, names: tuple[pa.Array, pa.Array], scores: np.ndarray, world: World) -> pa.Table:
-    """One part as rows. Names are dictionary codes: they are written once a row group, not once a row."""
-    rows, length = part.rankings
+def _build_table(
+    chunk: SimulatedPages, first: int, names: tuple[pa.Array, pa.Array], scores: np.ndarray, world: World
+) -> pa.Table:
+    """One chunk as rows. Names are dictionary codes: they are written once a row group, not once a row."""
+    rows, length = chunk.rankings
     shown = np.arange(rows.shape[1]) < length[:, None]
     whole_pages = bool(shown.all())
 
-    def flat(values: np.ndarray) -> np.ndarray:
+    def flatten(values: np.ndarray) -> np.ndarray:
         return values.reshape(-1) if whole_pages else values[shown]
 
-    document = flat(rows)
+    document = flatten(rows)
     page = np.arange(first, first + len(length))
     places = np.arange(1, rows.shape[1] + 1, dtype=np.int16)
     columns = {
         SESSION: np.repeat(page, length),
-        QUERY: pa.DictionaryArray.from_arrays(np.repeat(part.query.astype(np.int32), length), names[0]),
+        QUERY: pa.DictionaryArray.from_arrays(np.repeat(chunk.query.astype(np.int32), length), names[0]),
         DOC: pa.DictionaryArray.from_arrays(document, names[1]),
-        POSITION: flat(np.broadcast_to(places, rows.shape)),
+        POSITION: flatten(np.broadcast_to(places, rows.shape)),
     }
-    if part.context is not None:
-        columns[CONTEXT] = flat(part.context)
-    columns |= {SCORE: scores[document], CLICK: flat(part.clicks)}
-    return pa.table(columns, schema=_schema(world))
+    if chunk.context is not None:
+        columns[CONTEXT] = flatten(chunk.context)
+    columns |= {SCORE: scores[document], CLICK: flatten(chunk.clicks)}
+    return pa.table(columns, schema=_build_schema(world))
 
 
-def truth(world: World) -> pa.Table:
+def truth_table(world: World) -> pa.Table:
     """What the log was made from."""
     data = world.data
     columns = {
@@ -98,11 +105,11 @@ def truth(world: World) -> pa.Table:
         columns["satisfaction"] = pa.array(world.satisfaction)
     tables = [pa.table(columns)]
     if world.user.propensities is not None:
-        tables.append(_factors(world.user.propensities, world.width))
+        tables.append(_factor_table(world.user.propensities, world.width))
     return pa.concat_tables(tables, promote_options="default")
 
 
-def _factors(propensities: Floats, width: int) -> pa.Table:
+def _factor_table(propensities: Floats, width: int) -> pa.Table:
     """By position, or by context and position."""
     table = np.atleast_2d(propensities)[:, :width]
     context, place = (index.reshape(-1) for index in np.indices(table.shape))

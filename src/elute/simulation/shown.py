@@ -12,7 +12,7 @@ from elute.kernels.jit import jit
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ShownPages:
     """Pages (rows) of at most `width` results (columns), padded on the right; what the padding holds is never read.
 
     `relevance`: P(relevant) of what stands at every place (attraction, for users that tell the two apart).
@@ -37,7 +37,7 @@ class Shown:
             if values is not None and values.shape != self.relevance.shape:
                 raise EluteError(f"{name} has shape {values.shape}, relevance {self.relevance.shape}; they must agree")
         for name, values in (("relevance", self.relevance), ("satisfaction", self.satisfaction)):
-            if values is not None and (page := _improbable(values, self.length)) >= 0:
+            if values is not None and (page := _find_improbable(values, self.length)) >= 0:
                 raise EluteError(f"{name} on page {page} is not between 0 and 1; give probabilities")
 
     @property
@@ -60,7 +60,7 @@ class Shown:
 
 
 @jit
-def _improbable(values: NDArray[np.float64], length: NDArray[np.int64]) -> int:
+def _find_improbable(values: NDArray[np.float64], length: NDArray[np.int64]) -> int:
     """The first page that shows a value outside [0, 1], or NaN; -1 if none does."""
     for page in range(length.shape[0]):
         for place in range(length[page]):

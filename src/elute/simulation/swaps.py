@@ -15,7 +15,7 @@ from elute.cells.factors import describe
 from elute.errors import EluteError
 from elute.repair.plan import Swap, SwapPlan
 from elute.simulation.log import CONTEXT, DOC, POSITION, QUERY
-from elute.simulation.world import PART, Pages, Streams, World, click, draw_contexts
+from elute.simulation.world import PAGES_AT_A_TIME, SimulatedPages, Streams, World, draw_clicks, draw_contexts
 
 
 class _Target(NamedTuple):
@@ -28,28 +28,30 @@ class _Target(NamedTuple):
     pages: int
 
 
-def swapped_pages(world: World, plan: SwapPlan, chance: Streams, part: int = PART) -> Iterator[Pages]:
+def draw_swapped_pages(
+    world: World, plan: SwapPlan, chance: Streams, chunk: int = PAGES_AT_A_TIME
+) -> Iterator[SimulatedPages]:
     """The pages a plan asks for, swap by swap."""
-    targets = [_target(world, swap) for swap in plan.swaps]
+    targets = [_find_target(world, swap) for swap in plan.swaps]
     sampler = world.policy.sampler(world.data)
     for target in targets:
-        for first in range(0, target.pages, part):
-            query = np.full(min(part, target.pages - first), target.query, np.int64)
+        for first in range(0, target.pages, chunk):
+            query = np.full(min(chunk, target.pages - first), target.query, np.int64)
             rankings = sampler.sample(query, world.width, chance.rankings)
-            _move(rankings.rows, target.row, target.place)
+            _move_document(rankings.rows, target.row, target.place)
             context = draw_contexts(world, rankings, chance)
             if context is not None and target.context is not None:
                 context[:, target.place] = target.context
-            yield Pages(query, rankings, context, click(world, rankings, context, chance))
+            yield SimulatedPages(query, rankings, context, draw_clicks(world, rankings, context, chance))
 
 
-def _target(world: World, swap: Swap) -> _Target:
+def _find_target(world: World, swap: Swap) -> _Target:
     unknown = set(swap.target) - {POSITION, CONTEXT}
     if unknown or POSITION not in swap.target:
         raise EluteError(
-            f"a simulated world has positions and contexts; the plan's factors are: {describe(swap.target)}"
+            f"a simulated log has positions and contexts only; the plan's factors are: {describe(swap.target)}"
         )
-    row = _row(world, swap)
+    row = _find_document(world, swap)
     query = int(np.searchsorted(world.data.offsets, row, side="right")) - 1
     length = min(world.width, int(np.diff(world.data.offsets)[query]))
     place = int(swap.target[POSITION]) - 1
@@ -61,20 +63,22 @@ def _target(world: World, swap: Swap) -> _Target:
     return _Target(row, query, place, context, swap.impressions_planned or swap.impressions_needed)
 
 
-def _row(world: World, swap: Swap) -> int:
+def _find_document(world: World, swap: Swap) -> int:
     """The document that a plan means; by its name alone, the first of that name."""
     data = world.data
     if DOC not in swap.item:
-        raise EluteError(f"the plan's items have no column {DOC}: {describe(swap.item)}; check the simulated log by it")
+        raise EluteError(
+            f"the plan's items have no column {DOC}: {describe(swap.item)}; check the simulated log with items by {DOC}"
+        )
     found = data.documents == str(swap.item[DOC])
     if QUERY in swap.item:
         found &= data.queries[data.query_of] == str(swap.item[QUERY])
     if not found.any():
-        raise EluteError(f"the plan shows {describe(swap.item)}, which the ranking data lack")
+        raise EluteError(f"the plan shows {describe(swap.item)}, which the ranking data do not have")
     return int(found.argmax())
 
 
-def _move(rows: np.ndarray, row: int, place: int) -> None:
+def _move_document(rows: np.ndarray, row: int, place: int) -> None:
     """Put a document at its place on every page; what stood there goes where the document was."""
     page, old = np.nonzero(rows == row)
     rows[page, old] = rows[page, place]

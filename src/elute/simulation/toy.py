@@ -21,10 +21,10 @@ _LEAST = 0.1
 _GRADES = 5
 
 
-def truth(queries: int, seed: int) -> pa.Table:
+def draw_truth(queries: int, seed: int) -> pa.Table:
     """What `simulate` with the same seed draws clicks from: `query_id, doc_id, relevance`; as `grade` its fifth of the
     scale, from 0; as `score` what the rankings start from before documents change places."""
-    relevance = _relevance(_streams(seed)[0], queries)
+    relevance = _draw_relevance(_spawn_streams(seed)[0], queries)
     query, doc = np.indices(relevance.shape).reshape(2, -1)
     return pa.table(
         {
@@ -39,9 +39,9 @@ def truth(queries: int, seed: int) -> pa.Table:
 
 def simulate(sessions: int, queries: int, broken: bool, seed: int) -> pa.Table:
     """A log with `session_id, query_id, doc_id, position, click`."""
-    world, visits, rankings, clicks = _streams(seed)
+    world, visits, rankings, clicks = _spawn_streams(seed)
     positions = len(PROPENSITIES)
-    relevance = _relevance(world, queries)
+    relevance = _draw_relevance(world, queries)
     length = np.where(world.random(queries) < _SHORT_SHARE, _BLOCK, positions)
 
     query = visits.integers(queries, size=sessions)
@@ -68,11 +68,11 @@ def simulate(sessions: int, queries: int, broken: bool, seed: int) -> pa.Table:
     )
 
 
-def _streams(seed: int) -> list[np.random.Generator]:
+def _spawn_streams(seed: int) -> list[np.random.Generator]:
     """One for each part of the world, so that none depends on how much another draws."""
     return [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(4)]
 
 
-def _relevance(world: np.random.Generator, queries: int) -> NDArray[np.float64]:
+def _draw_relevance(world: np.random.Generator, queries: int) -> NDArray[np.float64]:
     """By query and document."""
     return world.uniform(_LEAST, 1.0, size=(queries, len(PROPENSITIES)))

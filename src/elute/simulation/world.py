@@ -1,5 +1,5 @@
-"""A world: ranking data, a policy that shows results, a user who clicks. Pages come in parts, so that a log of any
-length takes the memory of one part.
+"""A world: ranking data, a policy that shows results, a user who clicks. Pages come in chunks, so that a log of any
+length takes the memory of one chunk.
 
 Queries, rankings, contexts and clicks have a random stream each. Were one shared, clicks would correlate with the
 noise that made the ranking, and a log could be told from a real one.
@@ -18,7 +18,7 @@ from elute.errors import EluteError
 from elute.kernels.jit import jit
 from elute.ranking.data import RankingData
 from elute.simulation.policies.base import Policy, Rankings
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 from elute.simulation.users.base import Clicks, User
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 WIDTH = 10
 """Results on a page."""
 
-PART = 100_000
+PAGES_AT_A_TIME = 100_000
 """Pages made at a time: about 50 MB of arrays at 10 results a page."""
 
 
@@ -45,7 +45,7 @@ class World:
     contexts: int = 0
 
 
-class Pages(NamedTuple):
+class SimulatedPages(NamedTuple):
     """Some result pages, and what was clicked on them."""
 
     query: Ints
@@ -64,21 +64,21 @@ class Streams(NamedTuple):
     clicks: np.random.Generator
 
 
-def streams(seed: int) -> Streams:
+def spawn_streams(seed: int) -> Streams:
     """Independent generators from one seed."""
     return Streams(*map(np.random.default_rng, np.random.SeedSequence(seed).spawn(4)))
 
 
-def pages(world: World, sessions: int, chance: Streams, part: int = PART) -> Iterator[Pages]:
-    """Sessions with queries drawn uniformly (CMIP paper, section 5.1.3), `part` at a time."""
+def draw_pages(world: World, sessions: int, chance: Streams, chunk: int = PAGES_AT_A_TIME) -> Iterator[SimulatedPages]:
+    """Sessions with queries drawn uniformly (CMIP paper, section 5.1.3), `chunk` at a time."""
     if sessions < 1:
-        raise EluteError(f"{sessions} sessions make no log; ask for 1 or more")
+        raise EluteError(f"{sessions} sessions make no log; ask for at least 1")
     sampler = world.policy.sampler(world.data)
-    for first in range(0, sessions, part):
-        query = chance.queries.integers(world.data.n_queries, size=min(part, sessions - first))
+    for first in range(0, sessions, chunk):
+        query = chance.queries.integers(world.data.n_queries, size=min(chunk, sessions - first))
         rankings = sampler.sample(query, world.width, chance.rankings)
         context = draw_contexts(world, rankings, chance)
-        yield Pages(query, rankings, context, click(world, rankings, context, chance))
+        yield SimulatedPages(query, rankings, context, draw_clicks(world, rankings, context, chance))
 
 
 def draw_contexts(world: World, rankings: Rankings, chance: Streams) -> NDArray[np.int32] | None:
@@ -88,11 +88,11 @@ def draw_contexts(world: World, rankings: Rankings, chance: Streams) -> NDArray[
     return chance.contexts.integers(world.contexts, size=rankings.rows.shape, dtype=np.int32)
 
 
-def click(world: World, rankings: Rankings, context: NDArray[np.int32] | None, chance: Streams) -> Clicks:
+def draw_clicks(world: World, rankings: Rankings, context: NDArray[np.int32] | None, chance: Streams) -> Clicks:
     """What the user clicks on these pages."""
     satisfaction = None if world.satisfaction is None else _gather(world.satisfaction, rankings.rows)
-    shown = Shown(_gather(world.relevance, rankings.rows), rankings.length, satisfaction, context)
-    return world.user.clicks(shown, chance.clicks)
+    shown = ShownPages(_gather(world.relevance, rankings.rows), rankings.length, satisfaction, context)
+    return world.user.draw_clicks(shown, chance.clicks)
 
 
 @jit

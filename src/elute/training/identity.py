@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from elute.kernels.cells import CellCounter
 from elute.kernels.keys import KeyTable
 from elute.log import ClickLog, read_log
-from elute.training.pages import Pages
+from elute.training.pages import TrainingPages
 
 _BLOCK = 1 << 16
 _ITEM, _SHOWN, _CLICKED = "elute_features", "elute_impressions", "elute_clicks"
 
 
-def feature_log(values: NDArray[np.float32], pages: Pages, factors: pa.Table) -> ClickLog:
+def make_feature_log(values: NDArray[np.float32], pages: TrainingPages, factors: pa.Table) -> ClickLog:
     """The log's cells as a log of counts, with items by features."""
-    keys = feature_keys(values)
+    keys = hash_features(values)
     items, cells = KeyTable(), CellCounter(factors.num_rows, pages.documents.size, pages.documents.size)
     for start in range(0, len(pages.documents), _BLOCK):
         some = slice(start, start + _BLOCK)
@@ -40,19 +40,19 @@ def feature_log(values: NDArray[np.float32], pages: Pages, factors: pa.Table) ->
     return read_log(table, item=_ITEM, bias=factors.column_names, click=_CLICKED, impressions=_SHOWN)
 
 
-def feature_keys(values: NDArray[np.float32]) -> NDArray[np.uint64]:
+def hash_features(values: NDArray[np.float32]) -> NDArray[np.uint64]:
     """A 64-bit key for each row: equal rows have equal keys, and different rows different ones but for chance."""
     keys = np.empty(len(values), np.uint64)
     for start in range(0, len(values), _BLOCK):
         block = np.ascontiguousarray(values[start : start + _BLOCK]) + np.float32(0)  # -0 is 0
         mixed = np.zeros(len(block), np.uint64)
         for column in block.view(np.uint32).T:
-            mixed = _mixed(mixed + column.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
+            mixed = _mix(mixed + column.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
         keys[start : start + _BLOCK] = mixed
     return keys
 
 
-def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A one-to-one scrambling of 64 bits (the finaliser of SplitMix64)."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from elute._util.storage import beside, too_large
+from elute._util.storage import exceeds_memory, open_storage
 from elute.errors import EluteError
-from elute.io.features import is_parquet, read_features, size_of
+from elute.io.features import feature_bytes, is_parquet, read_features
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.training import folder as folders
 from elute.training import task as tasks
-from elute.training.quality import quality
+from elute.training.quality import measure_quality
 from elute.training.task import Inputs, Task
 from elute.training.weights import WEIGHTED
 
@@ -29,7 +29,7 @@ _IMPRESSION = 20
 
 
 @dataclass(frozen=True)
-class How:
+class TrainingOptions:
     """How to train; `steps` are trees for lightgbm. None: the model's own choice."""
 
     model: str = "mlp"
@@ -48,7 +48,7 @@ def train(
     features: Sequence[str],
     key: tuple[str, str],
     inputs: Inputs,
-    how: How,
+    how: TrainingOptions,
     out: Path,
     *,
     resume: bool = False,
@@ -58,11 +58,11 @@ def train(
 
     `features` are files, `key` the columns that name a document in them."""
     began = time.perf_counter()
-    _check(inputs, how, resume)
-    on_disk = _on_disk(log, features, key, how)
-    with beside(out, on_disk) as room:
+    _check_options(inputs, how, resume)
+    on_disk = _stays_on_disk(log, features, key, how)
+    with open_storage(out, on_disk) as storage:
         progress("reading features", 0, 0)
-        task = tasks.pose(log, read_features(features, key, room=room), inputs, progress, room)
+        task = tasks.build_task(log, read_features(features, key, storage=storage), inputs, progress, storage)
         steps, rate = how.steps or _STEPS[how.model], how.rate or _RATE[how.model]
         settings = {
             "learner": inputs.learner,
@@ -76,8 +76,8 @@ def train(
             "clicks": int(log.survey.clicks.sum()),
             "items": inputs.items,
         }
-        checkpoint = folders.start(out, settings, resume)
-        run = _trees if how.model == "lightgbm" else _network
+        checkpoint = folders.prepare(out, settings, resume)
+        run = _train_trees if how.model == "lightgbm" else _train_network
         fields = settings | {
             "key": task.features.key.column_names,
             "on_disk": on_disk,
@@ -85,48 +85,55 @@ def train(
             **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
             "provenance": asdict(log.provenance()),
         }
-        fields["metrics"] = _metrics(task, out, fields)
+        fields["metrics"] = _measure(task, out, fields)
     fields["seconds"] = time.perf_counter() - began
     folders.save_summary(out, fields)
     return fields
 
 
-def _on_disk(log: ClickLog, features: Sequence[str], key: tuple[str, str], how: How) -> bool:
+def _stays_on_disk(log: ClickLog, features: Sequence[str], key: tuple[str, str], how: TrainingOptions) -> bool:
     """Whether features and pages stay on disk: where asked for, or where they are large beside the memory."""
     if how.on_disk and not is_parquet(features):
         raise EluteError(
-            f"{features[0]} is not Parquet, which alone can be read piece by piece; leave `on_disk=True` out"
+            f"{features[0]} is not Parquet, the only format that can be read piece by piece; leave `on_disk=True` out"
         )
     if how.model == "lightgbm" or not is_parquet(features):
         return False
-    return how.on_disk or too_large(size_of(features, key) + _IMPRESSION * log.survey.rows)
+    return how.on_disk or exceeds_memory(feature_bytes(features, key) + _IMPRESSION * log.survey.rows)
 
 
-def _metrics(task: Task, out: Path, fields: dict[str, Any]) -> dict[str, dict[str, float]]:
+def _measure(task: Task, out: Path, fields: dict[str, Any]) -> dict[str, dict[str, float]]:
     """By the ranker as it was written."""
-    ranker = folders.ranker(out, fields)
+    ranker = folders.load_ranker(out, fields)
     judged = {"validation": task.validation, "test": task.test}
-    return {name: quality(ranker.score, data) for name, data in judged.items() if data is not None}
+    return {name: measure_quality(ranker.score, data) for name, data in judged.items() if data is not None}
 
 
-def _check(inputs: Inputs, how: How, resume: bool) -> None:
+def _check_options(inputs: Inputs, how: TrainingOptions, resume: bool) -> None:
     if how.model not in _STEPS:
         raise EluteError(f"no model '{how.model}'; there are: {', '.join(_STEPS)}")
     if how.model == "lightgbm" and inputs.learner not in WEIGHTED:
         raise EluteError(
-            f"learner '{inputs.learner}' learns propensities by gradients through its network, which trees have not; "
-            f"`model='lightgbm'` goes with {', '.join(WEIGHTED)}"
+            f"learner '{inputs.learner}' learns propensities by gradients through its network, which trees do not "
+            f"have; `model='lightgbm'` goes with {', '.join(WEIGHTED)}"
         )
     if how.model == "lightgbm" and resume:
-        raise EluteError("trees have no checkpoint to go on from; leave `resume=True` out")
+        raise EluteError("trees have no checkpoint to resume from; leave `resume=True` out")
     if how.model == "lightgbm" and how.on_disk:
-        raise EluteError("trees hold their features in memory; leave `on_disk=True` out, or train a network")
+        raise EluteError("trees keep their features in memory; leave `on_disk=True` out, or train a network")
     if how.patience is not None and not inputs.validation:
         raise EluteError("`patience=` counts validations; add `validation=`")
 
 
-def _network(
-    task: Task, learner: str, how: How, steps: int, rate: float, out: Path, checkpoint: Path, progress: Progress
+def _train_network(
+    task: Task,
+    learner: str,
+    how: TrainingOptions,
+    steps: int,
+    rate: float,
+    out: Path,
+    checkpoint: Path,
+    progress: Progress,
 ) -> dict[str, Any]:
     from elute.neural.train import Settings
     from elute.training.networks import NETWORKS, learn
@@ -149,22 +156,29 @@ def _network(
         by_position = [
             {"position": number, "propensity": value} for number, value in enumerate(found.propensities.tolist(), 1)
         ]
-        return _outcome(history) | {"propensities": by_position}
-    return _outcome(history) | {"propensities": task.weighing.to_list()}
+        return _summarise(history) | {"propensities": by_position}
+    return _summarise(history) | {"propensities": task.weighing.to_list()}
 
 
-def _trees(
-    task: Task, learner: str, how: How, steps: int, rate: float, out: Path, checkpoint: Path, progress: Progress
+def _train_trees(
+    task: Task,
+    learner: str,
+    how: TrainingOptions,
+    steps: int,
+    rate: float,
+    out: Path,
+    checkpoint: Path,
+    progress: Progress,
 ) -> dict[str, Any]:
     from elute.training.trees import grow
 
     found = grow(task, trees=steps, rate=rate, seed=how.seed, patience=how.patience, progress=progress)
     found.model.save_model(out / folders.TREES, num_iteration=found.trees)
     weighing = [] if task.weighing is None else task.weighing.to_list()
-    return _outcome(found.history) | {"trees": found.trees, "propensities": weighing}
+    return _summarise(found.history) | {"trees": found.trees, "propensities": weighing}
 
 
-def _outcome(history: list[tuple[int, float, float]]) -> dict[str, Any]:
+def _summarise(history: list[tuple[int, float, float]]) -> dict[str, Any]:
     """The last loss, the best nDCG@10 on validation data, and all of them."""
     rows = [{"step": step, "loss": loss, "ndcg": None if math.isnan(n) else n} for step, loss, n in history]
     best = max((row["ndcg"] for row in rows if row["ndcg"] is not None), default=None)

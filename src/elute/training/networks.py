@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.neural import export
-from elute.neural.host import Host, room_on_device
+from elute.neural.host import Host, device_memory
 from elute.neural.learner import Learner
-from elute.neural.learners import learner as named
+from elute.neural.learners import build_learner as named
 from elute.neural.networks import LINEAR, PAPER, Network
 from elute.neural.optimise import Optimiser
-from elute.neural.sources import Source, logged
+from elute.neural.sources import BatchSource, build_logged_source
 from elute.neural.train import Moment, Settings, train
 from elute.progress import Progress, silent
 from elute.ranking.data import RankingData
-from elute.ranking.normalise import LogStandard, slices
+from elute.ranking.normalise import LogStandard, split_rows
 from elute.training.task import Task
 from elute.training.weights import WEIGHTED
 
@@ -47,28 +47,28 @@ def learn(
 ) -> Learnt:
     """Train a network. Features are put on one scale first, and the scale becomes part of the ranker."""
     scale = LogStandard.fit(as_ranking(task.features.values))
-    source = _source(task, scale)
+    source = _make_source(task, scale)
     held = None if task.validation is None else scale(task.validation)
     model = as_learner(name, network, rate)
     trained = train(model, source, settings, seed=seed, validation=held, progress=progress, checkpoint=checkpoint)
-    arrays: dict[str, NDArray[Any]] = {**export.arrays(model, trained.state), "mean": scale.mean, "sd": scale.sd}
+    arrays: dict[str, NDArray[Any]] = {**export.to_arrays(model, trained.state), "mean": scale.mean, "sd": scale.sd}
     return Learnt(arrays, trained.history, trained.propensities())
 
 
-def _source(task: Task, scale: LogStandard) -> Source:
+def _make_source(task: Task, scale: LogStandard) -> BatchSource:
     """The pages with scaled features: on the device where they fit, else read as they are needed."""
     raw = task.features.values
-    scaled = task.room.array("scaled", raw.shape, np.float32)
-    for part, out in zip(slices(raw), slices(scaled), strict=True):
+    scaled = task.storage.new_array("scaled", raw.shape, np.float32)
+    for part, out in zip(split_rows(raw), split_rows(scaled), strict=True):
         out[:] = scale.apply(part)
-    logged_lists = (scaled, task.pages.documents, task.targets(), task.pages.scores)
-    device = room_on_device()
-    if task.room.on_disk or (device is not None and _bytes(logged_lists) > device // 2):
+    logged_lists = (scaled, task.pages.documents, task.compute_targets(), task.pages.scores)
+    device = device_memory()
+    if task.storage.on_disk or (device is not None and _count_bytes(logged_lists) > device // 2):
         return Host(*logged_lists)
-    return logged(*logged_lists)
+    return build_logged_source(*logged_lists)
 
 
-def _bytes(arrays: tuple[NDArray[Any] | None, ...]) -> int:
+def _count_bytes(arrays: tuple[NDArray[Any] | None, ...]) -> int:
     return sum(array.nbytes for array in arrays if array is not None)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute._util.storage import MEMORY, Room
+from elute._util.storage import MEMORY, Storage
 from elute.cells.roles import Roles
-from elute.engines.duckdb.source import Source
+from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.sql import quoting, values
 from elute.errors import EluteError
 from elute.io.features import Features
@@ -27,7 +27,7 @@ _ROWS = 1 << 18
 """Rows read at a time."""
 
 
-class Pages(NamedTuple):
+class TrainingPages(NamedTuple):
     """Arrays (pages, places)."""
 
     documents: NDArray[np.int32]
@@ -39,7 +39,7 @@ class Pages(NamedTuple):
     """What the logging policy ranked by."""
 
 
-class Asked(NamedTuple):
+class PageColumns(NamedTuple):
     """What to read of a log."""
 
     roles: Roles
@@ -51,11 +51,13 @@ class Asked(NamedTuple):
     """Whether places must be positions: 1, 2, 3, … without gaps."""
 
 
-def read_pages(source: object, asked: Asked, features: Features, factors: pa.Table, room: Room = MEMORY) -> Pages:
+def read_pages(
+    source: object, asked: PageColumns, features: Features, factors: pa.Table, storage: Storage = MEMORY
+) -> TrainingPages:
     """The pages of a log. A page is a session and, where there is one, a query."""
-    opened = Source(source)
+    opened = DuckDBSource(source)
     try:
-        return _read(opened, _Query(opened, asked, features, factors), room)
+        return _read(opened, _Query(opened, asked, features, factors), storage)
     finally:
         opened.close()
 
@@ -63,7 +65,7 @@ def read_pages(source: object, asked: Asked, features: Features, factors: pa.Tab
 class _Query:
     """What DuckDB is asked."""
 
-    def __init__(self, opened: Source, asked: Asked, features: Features, factors: pa.Table) -> None:
+    def __init__(self, opened: DuckDBSource, asked: PageColumns, features: Features, factors: pa.Table) -> None:
         self.asked, self.features = asked, features
         self.key = features.key.column_names
         roles, session = asked.roles, str(asked.roles.session)
@@ -72,11 +74,11 @@ class _Query:
             if column not in opened.types:
                 raise EluteError(f"{opened.label} has no column '{column}', by which {features.label} names documents")
         opened.prepare(wanted)
-        opened.connection.register("elute_documents", _numbered(features.key))
-        opened.connection.register("elute_factors", _numbered(factors))
+        opened.connection.register("elute_documents", _number_rows(features.key))
+        opened.connection.register("elute_factors", _number_rows(factors))
         page = (session,) if roles.query is None else (session, roles.query)
-        self._page = f"hash({_of_log(page)})"
-        self._where = quoting.conjunction(
+        self._page = f"hash({_qualify(page)})"
+        self._where = quoting.where_clause(
             f"log.{quoting.name(column)} IS NOT NULL" for column in dict.fromkeys((*roles.ids, *self.key))
         )
         self.lost = f"SELECT count(*) FROM {opened.relation} WHERE {quoting.name(session)} IS NULL"
@@ -86,27 +88,27 @@ class _Query:
         )
         columns = {
             "page": self._page,
-            "position": f"({_number(opened, asked.position)})::BIGINT",
-            "click": f"({_number(opened, str(roles.click))})::UTINYINT",
+            "position": f"({_cast_to_number(opened, asked.position)})::BIGINT",
+            "click": f"({_cast_to_number(opened, str(roles.click))})::UTINYINT",
             "document": "coalesce(elute_documents.elute_row, -1)",
             "factor": "coalesce(elute_factors.elute_row, -1)",
         }
         if asked.score is not None:
-            columns["score"] = f"coalesce(({_number(opened, asked.score)})::FLOAT, 'nan'::FLOAT)"
+            columns["score"] = f"coalesce(({_cast_to_number(opened, asked.score)})::FLOAT, 'nan'::FLOAT)"
         joins = f"{_join('elute_documents', self.key)} {_join('elute_factors', factors.column_names)}"
         self.rows = (
             f"SELECT {', '.join(f'{expression} AS {name}' for name, expression in columns.items())} "
             f"FROM {opened.relation} AS log {joins} {self._where} ORDER BY {_SORTED}"
         )
         self.unknown = (
-            f"SELECT {_of_log(self.key)} FROM {opened.relation} AS log {_join('elute_documents', self.key)} "
+            f"SELECT {_qualify(self.key)} FROM {opened.relation} AS log {_join('elute_documents', self.key)} "
             "WHERE elute_documents.elute_row IS NULL ORDER BY ALL LIMIT 1"
         )
 
 
-def _read(opened: Source, query: _Query, room: Room) -> Pages:
+def _read(opened: DuckDBSource, query: _Query, storage: Storage) -> TrainingPages:
     """Fill the arrays, some rows at a time, and look for what cannot be used on the way."""
-    with opened.reading():
+    with opened.translate_errors():
         nameless = opened.connection.execute(query.lost).fetchall()[0][0]
         pages, longest = opened.connection.execute(query.shape).fetchall()[0]
     if nameless:
@@ -115,19 +117,19 @@ def _read(opened: Source, query: _Query, room: Room) -> Pages:
     if not pages:
         raise EluteError(f"{opened.label} has no row that names a document by {', '.join(query.key)}")
     shape, scored = (pages, longest), query.asked.score is not None
-    found = Pages(
-        room.array("documents", shape, np.int32),
-        room.array("clicks", shape, np.float32),
-        room.array("factors", shape, np.int32),
-        room.array("scores", shape, np.float32) if scored else None,
+    found = TrainingPages(
+        storage.new_array("documents", shape, np.int32),
+        storage.new_array("clicks", shape, np.float32),
+        storage.new_array("factors", shape, np.int32),
+        storage.new_array("scores", shape, np.float32) if scored else None,
     )
     for array, nothing in zip(found, (-1, 0, 0, 0), strict=True):
         if array is not None:
             array[...] = nothing
     flaws = _Flaws()
-    with opened.reading():
+    with opened.translate_errors():
         reader = opened.connection.sql(query.rows).to_arrow_reader(_ROWS)
-        for page, place, rows in _placed(reader):
+        for page, place, rows in _number_places(reader):
             flaws.add(rows, page, place)
             found.documents[page, place] = rows["document"]
             found.clicks[page, place] = rows["click"]
@@ -138,7 +140,9 @@ def _read(opened: Source, query: _Query, room: Room) -> Pages:
     return found
 
 
-def _placed(reader: pa.RecordBatchReader) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]]:
+def _number_places(
+    reader: pa.RecordBatchReader,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]]:
     """Some rows at a time with the number of their page and their place on it, both from 0."""
     pages, length, last = 0, 0, None
     for batch in reader:
@@ -156,7 +160,7 @@ def _placed(reader: pa.RecordBatchReader) -> Iterator[tuple[NDArray[np.int64], N
 
 
 class _Flaws:
-    """Rows that cannot be used, and pages whose places are no positions."""
+    """Rows that cannot be used, and pages whose places are not positions."""
 
     def __init__(self) -> None:
         self._rows = self._nameless = self._strange = self._unscored = 0
@@ -180,11 +184,11 @@ class _Flaws:
                     self._off[start] += len(off) - int(off[0] == self._last[start])
                     self._last[start] = int(off[-1])
 
-    def refuse(self, opened: Source, query: _Query, pages: int) -> None:
+    def refuse(self, opened: DuckDBSource, query: _Query, pages: int) -> None:
         """Raise the first that there is."""
         asked = query.asked
         if self._nameless:
-            with opened.reading():
+            with opened.translate_errors():
                 names = opened.connection.execute(query.unknown).fetchall()[0]
             first = ", ".join(f"{column} {name}" for column, name in zip(query.key, names, strict=True))
             raise EluteError(
@@ -195,17 +199,17 @@ class _Flaws:
             columns = ", ".join((*asked.roles.bias, asked.position))
             raise EluteError(f"{opened.label}: {columns} cannot be read as factors and places; write places as numbers")
         if self._unscored:
-            where = f"'{asked.score}' is no finite number in {self._unscored:,} rows"
+            where = f"'{asked.score}' is not a finite number in {self._unscored:,} rows"
             raise EluteError(f"{opened.label}: {where}; leave their pages out")
         off = self._off[0 if self._lowest == 0 else 1]
         if asked.whole and off:
             raise EluteError(
                 f"{opened.label}: on {off:,} of {pages:,} pages '{asked.position}' does not count from 1 without gaps; "
-                "leave these pages out, or use a learner that needs no whole pages: naive, ipw, ipw-random, elute"
+                "leave these pages out, or use a learner that does not need whole pages: naive, ipw, ipw-random, elute"
             )
 
 
-def _numbered(table: pa.Table) -> pa.Table:
+def _number_rows(table: pa.Table) -> pa.Table:
     """The columns under names of our own, with a row number."""
     renamed = table.rename_columns([f"elute_key_{number}" for number in range(table.num_columns)])
     return renamed.append_column("elute_row", pa.array(np.arange(table.num_rows, dtype=np.int32)))
@@ -220,12 +224,12 @@ def _join(name: str, columns: list[str]) -> str:
     return f"LEFT JOIN {name} ON {' AND '.join(same)}"
 
 
-def _of_log(columns: tuple[str, ...] | list[str]) -> str:
+def _qualify(columns: tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"log.{quoting.name(column)}" for column in columns)
 
 
-def _number(opened: Source, column: str) -> str:
-    found = values.number(column, opened.types[column])
+def _cast_to_number(opened: DuckDBSource, column: str) -> str:
+    found = values.number_sql(column, opened.types[column])
     if found is None:
-        raise EluteError(f"{opened.label}: '{column}' holds {opened.types[column]} values where numbers are expected")
+        raise EluteError(f"{opened.label}: '{column}' has {opened.types[column]} values where numbers are expected")
     return found

@@ -16,7 +16,7 @@ _HIGHEST = 4
 """The highest grade of the usual sets: a lower one may be missing from a sample."""
 
 
-def quality(score: Callable[[NDArray[np.float32]], NDArray[Any]], data: RankingData) -> dict[str, float]:
+def measure_quality(score: Callable[[NDArray[np.float32]], NDArray[Any]], data: RankingData) -> dict[str, float]:
     """`ndcg@1`, …, `err@10`; means over queries, one without a relevant document counting 0."""
     scores = score(data.features)
     highest = max(_HIGHEST, int(data.grades.max()))

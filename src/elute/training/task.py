@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute._util.storage import MEMORY, Room
+from elute._util.storage import MEMORY, Storage
 from elute.cells.factors import is_position
 from elute.cells.roles import DEFAULT_QUERY
 from elute.errors import EluteError
@@ -20,8 +20,8 @@ from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.ranking.data import RankingData
 from elute.training import weights
-from elute.training.identity import feature_log
-from elute.training.pages import Asked, Pages, read_pages
+from elute.training.identity import make_feature_log
+from elute.training.pages import PageColumns, TrainingPages, read_pages
 from elute.training.weights import WEIGHTED, Weighing
 
 SESSION = "session_id"
@@ -36,20 +36,20 @@ class Task(NamedTuple):
     """Pages, features and weights."""
 
     features: Features
-    pages: Pages
+    pages: TrainingPages
     weighing: Weighing | None
     """None where the learner finds propensities on its way."""
     validation: RankingData | None
     test: RankingData | None = None
-    room: Room = MEMORY
+    storage: Storage = MEMORY
     """Where pages and features lie."""
 
-    def targets(self) -> NDArray[np.float32]:
+    def compute_targets(self) -> NDArray[np.float32]:
         """(pages, places): clicks, weighted where weights are known."""
         if self.weighing is None:
             return self.pages.clicks
         weight = self.weighing.weight.astype(np.float32)
-        out: NDArray[np.float32] = self.room.array("targets", self.pages.clicks.shape, np.float32)
+        out: NDArray[np.float32] = self.storage.new_array("targets", self.pages.clicks.shape, np.float32)
         for start in range(0, len(out), _PAGES):
             some = slice(start, start + _PAGES)
             out[some] = self.pages.clicks[some] * weight[self.pages.factor[some]]
@@ -70,52 +70,54 @@ class Inputs:
     """What `elute` takes for one item; None: ids, or features where only these join the log."""
 
 
-def pose(
+def build_task(
     log: ClickLog,
     features: Features,
     inputs: Inputs,
     progress: Progress = silent,
-    room: Room = MEMORY,
+    storage: Storage = MEMORY,
 ) -> Task:
     """Read the log's pages and whatever else the learner needs, and refuse what it cannot use."""
     if log.roles.click is None or log.roles.impressions is not None:
         why = "has no clicks" if log.roles.click is None else "has counts in its rows"
         raise EluteError(f"{log.engine.label} {why}; a ranker learns from impressions, clicked or not")
-    asked = _asked(log, inputs)
-    weighing = _known(log, inputs)
+    asked = _choose_columns(log, inputs)
+    weighing = _find_known_weights(log, inputs)
     key = (log.roles.query or DEFAULT_QUERY, features.key.column_names[-1])
     held, test = (
         read_judged(files, key, features.names) if files else None for files in (inputs.validation, inputs.test)
     )
     progress("reading pages", 0, 0)
-    pages = read_pages(log.source, asked, features, log.survey.factors, room)
+    pages = read_pages(log.source, asked, features, log.survey.factors, storage)
     if inputs.learner == "elute":
-        alike = partial(feature_log, features.values, pages, log.survey.factors)
-        weighing = weights.fitted(log, alike, inputs.items, progress)
-    return Task(features, pages, weighing, held, test, room)
+        alike = partial(make_feature_log, features.values, pages, log.survey.factors)
+        weighing = weights.weigh_by_fit(log, alike, inputs.items, progress)
+    return Task(features, pages, weighing, held, test, storage)
 
 
-def _asked(log: ClickLog, inputs: Inputs) -> Asked:
+def _choose_columns(log: ClickLog, inputs: Inputs) -> PageColumns:
     """The columns to read."""
     label, columns, roles = log.engine.label, log.engine.columns, log.roles
     session = roles.session or SESSION
     if session not in columns:
-        raise EluteError(f"{label} has no column '{session}'; name the column of a result page's id with `session=`")
+        raise EluteError(
+            f"{label} has no column '{session}'; name the column with the ids of result pages with `session=`"
+        )
     score = None
     if inputs.learner == "upe":
         score = inputs.score or SCORE
         if score not in columns:
             raise EluteError(
                 f"{label} has no column '{score}'; upe needs the scores that pages were ranked by (`score=`); "
-                "without scores its variants upe-mrr and upe-dcg apply, which learn from positions"
+                "without scores use its variants upe-mrr or upe-dcg, which learn from positions"
             )
     elif inputs.score is not None:
-        raise EluteError(f"learner '{inputs.learner}' has no use for `score=`; upe has")
+        raise EluteError(f"learner '{inputs.learner}' does not use `score=`; upe does")
     whole = inputs.learner not in WEIGHTED
-    return Asked(replace(roles, session=session), _position(log, inputs.learner, whole), score, whole)
+    return PageColumns(replace(roles, session=session), _find_position(log, inputs.learner, whole), score, whole)
 
 
-def _position(log: ClickLog, learner: str, whole: bool) -> str:
+def _find_position(log: ClickLog, learner: str, whole: bool) -> str:
     """The bias column that orders a page."""
     bias = log.roles.bias
     if len(bias) == 1:
@@ -127,11 +129,11 @@ def _position(log: ClickLog, learner: str, whole: bool) -> str:
         )
     found = [column for column in bias if is_position(log.survey.factors, column)]
     if len(found) != 1:
-        raise EluteError(f"which of {', '.join(bias)} orders a page is not clear; call that one position")
+        raise EluteError(f"it is not clear which of {', '.join(bias)} orders a page; name that column 'position'")
     return found[0]
 
 
-def _known(log: ClickLog, inputs: Inputs) -> Weighing | None:
+def _find_known_weights(log: ClickLog, inputs: Inputs) -> Weighing | None:
     """Weights that need no fit."""
     for name, value, owner in (
         ("propensities", inputs.propensities, "ipw"),
@@ -139,13 +141,13 @@ def _known(log: ClickLog, inputs: Inputs) -> Weighing | None:
         ("items", inputs.items, "elute"),
     ):
         if value is not None and inputs.learner != owner:
-            raise EluteError(f"learner '{inputs.learner}' has no use for `{name}=`; {owner} has")
+            raise EluteError(f"learner '{inputs.learner}' does not use `{name}=`; {owner} does")
     if inputs.learner == "ipw":
         if inputs.propensities is None:
             raise EluteError("learner 'ipw' needs `propensities=`, a fit or its folder; 'elute' fits its own")
-        return weights.given(log, inputs.propensities)
+        return weights.weigh_by_table(log, inputs.propensities)
     if inputs.learner == "ipw-random":
         if inputs.randomised is None:
             raise EluteError("learner 'ipw-random' needs `randomised=`, a log of pages in random order")
-        return weights.randomised(log, inputs.randomised)
-    return weights.unweighted(log) if inputs.learner == "naive" else None
+        return weights.weigh_by_randomised(log, inputs.randomised)
+    return weights.weigh_equally(log) if inputs.learner == "naive" else None

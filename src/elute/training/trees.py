@@ -29,7 +29,7 @@ SETTINGS = {
 }
 
 
-class Lists(NamedTuple):
+class ClickedLists(NamedTuple):
     """The pages with a click, one after the other: the others add nothing to the loss."""
 
     offsets: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Lists(NamedTuple):
     """With those without a click."""
 
 
-class Grown(NamedTuple):
+class GrownTrees(NamedTuple):
     """Trees, and how they came about; `history`: (trees, loss, nDCG or NaN) after every tree."""
 
     model: Any
@@ -49,7 +49,7 @@ class Grown(NamedTuple):
     history: list[tuple[int, float, float]]
 
 
-def flat(documents: NDArray[np.int32], targets: NDArray[np.float32]) -> Lists:
+def flatten_lists(documents: NDArray[np.int32], targets: NDArray[np.float32]) -> ClickedLists:
     """The lists of a task; in places without a document there is -1."""
     some = targets.sum(axis=1) > 0
     if not some.any():
@@ -57,18 +57,18 @@ def flat(documents: NDArray[np.int32], targets: NDArray[np.float32]) -> Lists:
     pages, documents, targets = len(documents), documents[some], targets[some]
     shown = documents >= 0
     offsets = np.concatenate(([0], np.cumsum(shown.sum(axis=1))))
-    return Lists(offsets, documents[shown], targets[shown].astype(np.float64), pages)
+    return ClickedLists(offsets, documents[shown], targets[shown].astype(np.float64), pages)
 
 
-def softmax_parts(scores: Floats, lists: Lists) -> tuple[float, Floats, Floats]:
+def softmax_derivatives(scores: Floats, lists: ClickedLists) -> tuple[float, Floats, Floats]:
     """The loss, a mean over pages; and by document its gradient and the diagonal of its Hessian, summed over pages."""
     gradient, hessian = np.zeros(len(scores)), np.zeros(len(scores))
-    loss = _softmax(scores, *lists[:3], gradient, hessian)
+    loss = _add_softmax(scores, *lists[:3], gradient, hessian)
     return float(loss) / lists.pages, gradient, hessian
 
 
 @jit
-def _softmax(
+def _add_softmax(
     scores: Floats,
     offsets: NDArray[np.int64],
     document: NDArray[np.int32],
@@ -97,27 +97,27 @@ def _softmax(
 
 def grow(
     task: Task, *, trees: int, rate: float, seed: int, patience: int | None = None, progress: Progress = silent
-) -> Grown:
+) -> GrownTrees:
     """Grow trees one after the other; with validation data, the number of trees with the best nDCG@10 is kept."""
     try:
         import lightgbm
     except ImportError as error:
         raise MissingExtra("`model='lightgbm'`", "LightGBM", "trees") from error
-    lists = flat(task.pages.documents, task.targets())
+    lists = flatten_lists(task.pages.documents, task.compute_targets())
     kept, document = np.unique(lists.document, return_inverse=True)
     lists, seen = lists._replace(document=document.astype(np.int32)), task.features.values[kept]
     model = lightgbm.Booster(SETTINGS | {"learning_rate": rate, "seed": seed}, lightgbm.Dataset(seen))
     held, history, best = task.validation, [], (0, -1.0)
     scores, graded = np.zeros(len(kept)), np.zeros(0 if held is None else held.n_documents)
     for number in range(1, trees + 1):
-        if model.update(fobj=lambda now, _: softmax_parts(now, lists)[1:]):
+        if model.update(fobj=lambda now, _: softmax_derivatives(now, lists)[1:]):
             break
         scores += model.predict(seen, number - 1, 1)
         value = float("nan")
         if held is not None:
             graded += model.predict(held.features, number - 1, 1)
             value = ndcg(held.grades, graded, held.offsets, 10).mean
-        history.append((number, softmax_parts(scores, lists)[0], value))
+        history.append((number, softmax_derivatives(scores, lists)[0], value))
         if held is None or value > best[1]:
             best = number, value
         progress("growing trees" if held is None else f"growing trees: nDCG@10 {value:.4f}", number, trees)
@@ -125,4 +125,4 @@ def grow(
             break
     if not history:
         raise EluteError("no tree could be grown: too few documents have clicks; collect more, or use `model='linear'`")
-    return Grown(model, best[0], history)
+    return GrownTrees(model, best[0], history)

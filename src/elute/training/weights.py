@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.factors import describe, rows
+from elute.cells.factors import describe, to_rows
 from elute.checking.check import Check, check
 from elute.errors import EluteError
-from elute.estimate.models.given import PROPENSITY, given_values, refuse
+from elute.estimate.models.given import PROPENSITY, match_values, refuse_factors
 from elute.estimate.models.pbm import PBM
 from elute.log import ClickLog
 from elute.progress import Progress, silent
-from elute.repair.merge import merge
+from elute.repair.merge_plan import plan_merges
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class Weighing(NamedTuple):
         out = [
             factor | {PROPENSITY: float(value)}
             for factor, value in zip(
-                rows(self.factors, range(self.factors.num_rows)), self.propensity.tolist(), strict=True
+                to_rows(self.factors, range(self.factors.num_rows)), self.propensity.tolist(), strict=True
             )
         ]
         if self.log_se is not None:
@@ -59,66 +59,68 @@ class Weighing(NamedTuple):
         return out
 
 
-def unweighted(log: ClickLog) -> Weighing:
+def weigh_equally(log: ClickLog) -> Weighing:
     """Naive: every click counts the same."""
     factors = log.survey.factors
     return Weighing(factors, np.ones(factors.num_rows), None, "")
 
 
-def given(log: ClickLog, table: pa.Table, log_se: str = "log_se") -> Weighing:
+def weigh_by_table(log: ClickLog, table: pa.Table, log_se: str = "log_se") -> Weighing:
     """Propensities from elsewhere: a table with the bias columns and `propensity`, as a fit writes it."""
     factors = log.survey.factors
-    propensity = given_values(factors, table, PROPENSITY)
-    refuse(factors, propensity < 0, "a propensity below 0 for", "propensities are chances, up to scale")
+    propensity = match_values(factors, table, PROPENSITY)
+    refuse_factors(factors, propensity < 0, "a propensity below 0 for", "propensities are probabilities, up to scale")
     useless = (propensity == 0) & (log.survey.clicks > 0)
-    refuse(factors, useless, "a propensity of 0, but clicks, for", "fit them anew, or leave them out of the log")
-    errors = _errors(factors, table, log_se)
+    refuse_factors(
+        factors, useless, "a propensity of 0, but clicks, for", "fit them anew, or leave them out of the log"
+    )
+    errors = _read_errors(factors, table, log_se)
     return Weighing(factors, propensity / propensity.max(), errors, "")
 
 
-def randomised(log: ClickLog, random: ClickLog) -> Weighing:
+def weigh_by_randomised(log: ClickLog, random: ClickLog) -> Weighing:
     """Propensities from pages in random order: there relevance is alike under every factor on average, and click rates
     are propensities up to scale."""
     survey = random.survey
-    refuse(
+    refuse_factors(
         survey.factors, survey.clicks == 0, "on randomised pages there is no click for", "collect more of such pages"
     )
     rate = survey.clicks / survey.impressions
-    return given(log, survey.factors.append_column(PROPENSITY, pa.array(rate)))
+    return weigh_by_table(log, survey.factors.append_column(PROPENSITY, pa.array(rate)))
 
 
-def fitted(
+def weigh_by_fit(
     log: ClickLog, alike: Callable[[], ClickLog], items: str | None = None, progress: Progress = silent
 ) -> Weighing:
     """Propensities by the fixed-effect fit on the same clicks: what varies within an item identifies them, whatever the
-    logging policy does. A log that is not recoverable is mended by the cheapest merges, and the note says so.
+    logging policy does. A log that is not recoverable is repaired by the cheapest merges, and the note says so.
 
     An item is what the log's ids name (`items` = "ids") or whatever has the same features ("features"): the log that
     `alike` gives. None: ids, or features where ids leave the log in more components.
     """
     by_ids = check(log, progress=progress)
     if items == "ids" or (items is None and by_ids.recoverable):
-        return _mended(by_ids, [], progress)
+        return _fit_repaired(by_ids, [], progress)
     with alike() as same_features:
         by_features = check(same_features, progress=progress)
         if items is None and by_features.components >= by_ids.components:
-            return _mended(by_ids, [], progress)
+            return _fit_repaired(by_ids, [], progress)
         note = (
             f"items are documents with equal features, which leaves {by_features.components:,} of "
-            f"{by_ids.components:,} components; that is right where relevance is a matter of these features alone"
+            f"{by_ids.components:,} components; that is right where relevance depends on these features alone"
         )
-        found = _mended(by_features, [note], progress)
+        found = _fit_repaired(by_features, [note], progress)
     factors = log.survey.factors
     numbered = found.factors.append_column("elute_row", pa.array(np.arange(len(found.propensity))))
-    order = given_values(factors, numbered, "elute_row").astype(np.int64)
+    order = match_values(factors, numbered, "elute_row").astype(np.int64)
     return Weighing(factors, found.propensity[order], None if found.log_se is None else found.log_se[order], found.note)
 
 
-def _mended(verdict: Check, notes: list[str], progress: Progress) -> Weighing:
+def _fit_repaired(verdict: Check, notes: list[str], progress: Progress) -> Weighing:
     """The fit, after merging where the log is not recoverable."""
-    plan = None if verdict.recoverable else merge(verdict)
+    plan = None if verdict.recoverable else plan_merges(verdict)
     fit = PBM(progress=progress).fit(verdict.counts, plan)
-    refuse(
+    refuse_factors(
         fit.factors_,
         np.isnan(fit.propensity_),
         "the clicks leave open the propensities of",
@@ -129,15 +131,15 @@ def _mended(verdict: Check, notes: list[str], progress: Progress) -> Weighing:
         more = f" and {len(plan.pairs) - _MERGES:,} more" if len(plan.pairs) > _MERGES else ""
         notes.append(
             f"the log is not recoverable ({plan.components_before:,} components): propensities were made to agree, "
-            f"{pairs}{more}; without truth in that, the ranking is biased"
+            f"{pairs}{more}; where that is not true, the ranking is biased"
         )
     return Weighing(fit.factors_, fit.propensity_, fit.propensity_log_se_, ". ".join(notes))
 
 
-def _errors(factors: pa.Table, table: pa.Table, column: str) -> Floats | None:
+def _read_errors(factors: pa.Table, table: pa.Table, column: str) -> Floats | None:
     if column not in table.column_names:
         return None
     try:
-        return given_values(factors, table, column)
+        return match_values(factors, table, column)
     except EluteError:  # some factor has no error: leave them all out
         return None

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias, Unpack
 
-from elute.auditing.assumptions.battery import assumptions as test_assumptions
+from elute.auditing.assumptions.battery import assess_assumptions
 from elute.auditing.assumptions.finding import Finding
-from elute.auditing.assumptions.groups import by_column
+from elute.auditing.assumptions.groups import read_groups
 from elute.auditing.audit import Audit
 from elute.auditing.cmip.metric import Name
-from elute.auditing.comparison import Compared, compare
-from elute.auditing.labels import TableSource, label_of_items, log_scores, read_labels, read_scores
+from elute.auditing.comparison import Comparison, compare
+from elute.auditing.labels import TableSource, read_item_labels, read_labels, read_log_scores, read_scores
 from elute.auditing.predictions import Subject
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 from elute.fits.fit import Fit
-from elute.log import ClickLog
+from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
-from elute.verbs.source import LogOptions, LogSource, as_log
 
 FitSource: TypeAlias = Fit | str | Path
 """A fit, or the folder of one."""
@@ -58,7 +57,7 @@ def audit(
     findings = tuple(_test(opened, groups, labels, seed, progress)) if assumptions else None
     found = None
     if given:
-        subjects = [Subject.of(fit if isinstance(fit, Fit) else Fit.load(fit), opened.roles) for fit in given]
+        subjects = [Subject.from_fit(fit if isinstance(fit, Fit) else Fit.load(fit), opened.roles) for fit in given]
         shifted = None if shifted_log is None else as_log(shifted_log, **columns)
         found = _compare(subjects, opened, shifted, labels, policy_scores, estimator, seed, progress)
     return Audit(found, findings)
@@ -73,11 +72,11 @@ def _compare(
     estimator: Name,
     seed: int,
     progress: Progress,
-) -> Compared:
+) -> Comparison:
     judged = None if labels is None else read_labels(labels, log.roles)
     scores = None
     if judged is not None:
-        scores = log_scores(log) if policy_scores is None else read_scores(policy_scores, log.roles)
+        scores = read_log_scores(log) if policy_scores is None else read_scores(policy_scores, log.roles)
     return compare(subjects, log, shifted, judged, scores, estimator, seed, progress)
 
 
@@ -86,7 +85,7 @@ def _test(
 ) -> list[Finding]:
     """The findings on a log. `column`: by what position effects might differ."""
     counts = log.counts(progress)
-    groups = None if column is None else by_column(counts, column)
-    relevance = None if labels is None else label_of_items(labels, counts.items, log.roles)
+    groups = None if column is None else read_groups(counts, column)
+    relevance = None if labels is None else read_item_labels(labels, counts.items, log.roles)
     fit = PBM(relevance_prior="none", progress=progress).fit(counts, allow_unidentified=True)
-    return test_assumptions(counts, fit, groups=groups, labels=relevance, seed=seed, progress=progress)
+    return assess_assumptions(counts, fit, groups=groups, labels=relevance, seed=seed, progress=progress)

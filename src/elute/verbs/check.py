@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from elute.cells.factors import describe, rows
+from elute.cells.counts import Counts
+from elute.cells.factors import describe, to_rows
 from elute.checking.check import Check
 from elute.checking.check import check as check_log
 from elute.errors import EluteError
-from elute.estimate.inference.certificate import Certificate, certify
-from elute.identify.generic.identifiability import GenericIdentifiability, of_cells
+from elute.log import LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan
-from elute.verbs.plans import PlanSource, as_plan
-from elute.verbs.source import LogOptions, LogSource, as_log
+from elute.verbs.plans import PlanSource, as_merge_plan, as_plan
+
+if TYPE_CHECKING:  # a plain check does without what these import
+    from elute.estimate.inference.certificate import Certificate
+    from elute.identify.generic.identifiability import GenericIdentifiability
 
 
 def check(
@@ -43,15 +46,30 @@ def check(
     return verdict if model is None else replace(verdict, generic=_identify(verdict, model, seed))
 
 
+def certify(
+    log: LogSource, plan: PlanSource | None = None, *, progress: Progress = silent, **columns: Unpack[LogOptions]
+) -> Certificate:
+    """How precisely a log determines its propensities, and by what: `elute.check` with `precision`, alone."""
+    from elute.estimate.inference.certificate import certify as certify_counts
+
+    merges = as_merge_plan(plan)
+    counts = log if isinstance(log, Counts) else as_log(log, **columns).counts(progress)
+    return certify_counts(counts, merges, progress)
+
+
 def _certify(verdict: Check, progress: Progress) -> Certificate:
+    from elute.estimate.inference.certificate import certify as certify_counts
+
     if verdict.log.roles.click is None:
         raise EluteError(f"{verdict.log.engine.label} has no clicks, which `precision=True` needs")
     if isinstance(verdict.plan, MergePlan):
-        return certify(verdict.counts, verdict.plan, progress)
-    return certify(verdict.planned_counts, None, progress)
+        return certify_counts(verdict.counts, verdict.plan, progress)
+    return certify_counts(verdict.planned_counts, None, progress)
 
 
 def _identify(verdict: Check, model: str, seed: int) -> GenericIdentifiability:
+    from elute.identify.generic.identifiability import judge_cells
+
     counts = verdict.planned_counts
-    named = [describe(factor) for factor in rows(counts.factors, range(counts.n_factors))]
-    return of_cells(counts.offsets, counts.factor, named, model, seed=seed)
+    named = [describe(factor) for factor in to_rows(counts.factors, range(counts.n_factors))]
+    return judge_cells(counts.offsets, counts.factor, named, model, seed=seed)

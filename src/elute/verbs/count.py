@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
-from elute._util.text import count as spell_count
+from elute._util.text import format_count as spell_count
+from elute.log import LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
 from elute.results.card import Card
-from elute.verbs.source import LogOptions, LogSource, as_log
 
 
 class Counted(Recorded):

@@ -12,12 +12,11 @@ from elute.estimate.models.pbm import PBM
 from elute.estimate.models.registry import GIVEN, MODELS, build
 from elute.fits.fit import Fit
 from elute.fits.propensities import PropensitySource, read_propensities
-from elute.identify.components import components
-from elute.log import ClickLog
+from elute.identify.components import find_components
+from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan
 from elute.verbs.plans import PlanSource, as_merge_plan
-from elute.verbs.source import LogOptions, LogSource, as_log
 
 SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn", "ncm", "cacm")
 """As in `elute.clicks`, less the pbm that is among the others; they read whole pages and need `session=`."""
@@ -78,9 +77,9 @@ def fit(
     _refuse_unidentified(opened, estimator, merges, allow_unidentified or model in GIVEN, bootstrap is None, progress)
     if bootstrap is None or not isinstance(estimator, PBM):
         estimator.fit(opened, merges, allow_unidentified=True)
-        return Fit.of_estimator(model, estimator, opened)
+        return Fit.from_estimator(model, estimator, opened)
     drawn = _bootstrap(estimator, opened, merges, bootstrap, cluster, progress)
-    found = Fit.of_estimator(model, estimator, opened, drawn)
+    found = Fit.from_estimator(model, estimator, opened, drawn)
     found.summary["bootstrap"] = {"cluster": cluster or opened.roles.query, **drawn.to_dict()}
     return found
 
@@ -90,10 +89,10 @@ def _refuse_unidentified(
 ) -> None:
     """Count the log, in partitions where that will do, and refuse one that is not recoverable before anything is
     fitted to it."""
-    by_partition = isinstance(estimator, PBM) and estimator.by_share and streams
-    if not (by_partition and log.shares(progress)):
+    by_partition = isinstance(estimator, PBM) and estimator.by_partition and streams
+    if not (by_partition and log.partitions(progress)):
         log.counts(progress)
-    found = len(components(log.connect(progress), log.survey.factors, log.survey.impressions, plan))
+    found = len(find_components(log.connect(progress), log.survey.factors, log.survey.impressions, plan))
     if found > 1 and not allowed:
         raise NotRecoverable(found)
 
@@ -131,4 +130,4 @@ def _fit_sessions(
     for option, value in refused.items():
         if value not in (None, False):
             raise EluteError(f"model '{model}' has no `{option}=`")
-    return Fit.of_sessions(fit_log(log, model, seed=seed or 0, max_iter=max_iter, progress=progress), log)
+    return Fit.from_sessions(fit_log(log, model, seed=seed or 0, max_iter=max_iter, progress=progress), log)

@@ -8,15 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from elute._util.text import count
+from elute._util.text import format_count
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.judging.export import Wanted, export, write_judgments
 from elute.judging.judgments import Judgments
+from elute.log import LogSource
 from elute.results.base import Fields, Recorded
 from elute.results.card import Bars, Card
-from elute.verbs.source import LogSource, as_paths
+from elute.verbs.source import as_paths
 
 
 class Judged(Recorded):
@@ -48,11 +49,12 @@ class Judged(Recorded):
     def describe(cls, fields: Fields) -> Card:
         to = "" if fields["out"] is None else f", written to {fields['out']}"
         if "judgments" not in fields:
-            sentence = f"{count(fields['clicks'])} clicks on {count(fields['pages'])} pages for {fields['format']}{to}."
+            clicks, pages = format_count(fields["clicks"]), format_count(fields["pages"])
+            sentence = f"{clicks} clicks on {pages} pages for {fields['format']}{to}."
             return Card("calm", "Click data", sentence, notes=fields["warnings"])
-        sentence = f"{count(fields['judgments'])} judgments of {count(fields['queries'])} queries{to}."
+        sentence = f"{format_count(fields['judgments'])} judgments of {format_count(fields['queries'])} queries{to}."
         names, sizes = [f"grade {grade}" for grade in fields["grades"]], list(fields["grades"].values())
-        lost = [f"left out, {reason}: {count(n['judgments'])}" for reason, n in fields["left_out"].items()]
+        lost = [f"left out, {reason}: {format_count(n['judgments'])}" for reason, n in fields["left_out"].items()]
         chart = Bars("Judgments by grade", names, sizes)
         return Card("calm", "Judgments", sentence, (), chart, [*fields["warnings"], f"Rule: {fields['rule']}.", *lost])
 

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from elute._util.files import write_parquet
-from elute._util.storage import beside, too_large
+from elute._util.storage import exceeds_memory, open_storage
 from elute.errors import EluteError
-from elute.io.features import is_parquet, read_features, size_of
+from elute.io.features import feature_bytes, is_parquet, read_features
 from elute.results.base import Fields, Recorded
 from elute.results.card import Card
 from elute.training.folder import load
@@ -45,10 +45,10 @@ def rank(
     if folder is None:
         raise EluteError("this is only the summary of a ranker; load it from its folder")
     found, files = load(Path(folder)), as_paths(features)
-    large = is_parquet(files) and too_large(size_of(files, found.key))
+    large = is_parquet(files) and exceeds_memory(feature_bytes(files, found.key))
     if large and out is None:
         raise EluteError("these scores are too many to be held in memory: name a file with `out=`")
-    with beside(Path(out or "scores"), large) as storage:
+    with open_storage(Path(out or "scores"), large) as storage:
         table = read_features(files, found.key, found.features, storage)
         scores = found.score(table.values)
         scored = table.key.append_column("score", pa.array(scores))

@@ -11,17 +11,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.checking.check import Check
-from elute.engines.duckdb.source import Source
+from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
+from elute.log import LogOptions, LogSource
 from elute.progress import Progress, silent
 from elute.repair import given
 from elute.repair.budget import Objective
 from elute.repair.given import Given
-from elute.repair.merge import merge as plan_merges
+from elute.repair.merge_plan import plan_merges
 from elute.repair.plan import MergePlan, SwapPlan
-from elute.repair.swap import TARGET_SE, Constraints
-from elute.repair.swap import swap as plan_swaps
-from elute.verbs.source import LogOptions, LogSource, as_check
+from elute.repair.swap_plan import TARGET_SE, Constraints, plan_swaps
+from elute.verbs.source import as_check
 
 Floats = NDArray[np.float64]
 Table: TypeAlias = "pa.Table | str | Path"
@@ -52,7 +52,7 @@ def merge(
         features=names,
         vectors=vectors,
         weights=weights,
-        propensity=None if propensity is None else given.propensity(verdict, propensity),
+        propensity=None if propensity is None else given.align_propensity(verdict, propensity),
         date=date,
     )
 
@@ -92,8 +92,8 @@ def swap(
         exclude_items=_table(exclude_items),
         min_impressions=min_impressions,
     )
-    r = None if relevance is None else given.relevance(verdict, relevance)
-    o = None if propensity is None else given.propensity(verdict, propensity)
+    r = None if relevance is None else given.align_relevance(verdict, relevance)
+    o = None if propensity is None else given.align_propensity(verdict, propensity)
     return plan_swaps(
         verdict,
         r,
@@ -119,4 +119,4 @@ def _features(check: Check, given: str | Sequence[str] | Table | None) -> tuple[
 
 
 def _table(source: Table | None) -> pa.Table | None:
-    return Source(str(source)).table() if isinstance(source, str | Path) else source
+    return DuckDBSource(str(source)).read_table() if isinstance(source, str | Path) else source

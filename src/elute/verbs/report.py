@@ -8,6 +8,7 @@ from typing import Unpack
 
 from elute.auditing.audit import Audit
 from elute.fits.fit import Fit
+from elute.log import LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 from elute.reporting.build import build
 from elute.reporting.commands import Files
@@ -16,7 +17,6 @@ from elute.reporting.sections.verdicts import read_audit
 from elute.results.base import Result
 from elute.verbs.audit import FitSource
 from elute.verbs.plans import PlanSource, as_plan
-from elute.verbs.source import LogOptions, LogSource, as_log
 
 
 def report(

@@ -13,13 +13,13 @@ from elute.repair.plan import SwapPlan
 from elute.results.base import Fields, Recorded
 from elute.results.card import Card
 from elute.simulation import log as files
-from elute.simulation.grades import reciprocal, relevance_of_grades
+from elute.simulation.grades import reciprocal_propensities, relevance_of_grades
 from elute.simulation.policies.registry import build_policy
 from elute.simulation.policies.registry import settings_of as settings_of_policy
-from elute.simulation.swaps import swapped_pages
+from elute.simulation.swaps import draw_swapped_pages
 from elute.simulation.users.registry import build_user
 from elute.simulation.users.registry import settings_of as settings_of_user
-from elute.simulation.world import World, pages, streams
+from elute.simulation.world import World, draw_pages, spawn_streams
 from elute.verbs.plans import PlanSource, as_plan
 from elute.verbs.source import as_paths
 
@@ -70,7 +70,7 @@ def simulate(
     ranking = read_ranking(list(as_paths(data)))
     of_user = _seeded(seed, settings_of_user(user)) | dict(user_settings or {})
     if of_user.get("propensities") == "1/k":
-        of_user["propensities"] = reciprocal(width)
+        of_user["propensities"] = reciprocal_propensities(width)
     clicker = build_user(user, **of_user)
     given = None if scores is None else read_scores(str(scores), ranking)
     of_policy = _seeded(seed, settings_of_policy(policy)) | dict(policy_settings or {})
@@ -79,10 +79,10 @@ def simulate(
     relevance = relevance_of_grades(ranking.grades, max(top, 1), epsilon)
     contexts = 0 if clicker.propensities is None or clicker.propensities.ndim == 1 else len(clicker.propensities)
     world = World(ranking, ranker, clicker, relevance, width=width, contexts=contexts)
-    chance = streams(seed)
-    parts = pages(world, sessions, chance)
+    chance = spawn_streams(seed)
+    parts = draw_pages(world, sessions, chance)
     if plan is not None:
-        parts = chain(parts, swapped_pages(world, plan, chance))
+        parts = chain(parts, draw_swapped_pages(world, plan, chance))
     rows = files.write(out, world, parts, sessions, progress)
     truth = files.truth_path(out)
     return Simulated({"log": str(out), "truth": str(truth), "impressions": rows, "queries": ranking.n_queries})

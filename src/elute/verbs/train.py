@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
-from elute._util.text import count
+from elute._util.text import format_count
 from elute.cells.factors import describe as describe_factor
 from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY
 from elute.fits.propensities import PropensitySource, read_propensities
+from elute.log import LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
 from elute.results.card import Bars, Card
 from elute.training.folder import SUMMARY
-from elute.training.learn import How
+from elute.training.learn import TrainingOptions
 from elute.training.learn import train as train_ranker
 from elute.training.task import Inputs
-from elute.verbs.source import LogOptions, LogSource, as_log, as_paths
+from elute.verbs.source import as_paths
 
 Files = str | Path | Sequence[str | Path]
 
@@ -46,7 +47,7 @@ class Trained(Recorded):
         rows = fields["propensities"]
         named = [{k: v for k, v in row.items() if k not in ("propensity", "log_se")} for row in rows]
         chart = Bars("Propensities", [describe_factor(row) for row in named], [row["propensity"] for row in rows])
-        figures = [(count(fields["pages"]), "pages"), (count(fields["clicks"]), "clicks")]
+        figures = [(format_count(fields["pages"]), "pages"), (format_count(fields["clicks"]), "clicks")]
         for data, found in fields["metrics"].items():
             figures += [(f"{value:.4f}", f"{metric} on {data}") for metric, value in found.items()]
         notes = [fields["note"]] if fields["note"] else []
@@ -91,6 +92,6 @@ def train(
     random = None if randomised is None else as_log(randomised, **columns)
     known = read_propensities(propensities)
     inputs = Inputs(learner, score, known, random, as_paths(validation), as_paths(test), items)
-    how = How(model, steps, batch, rate, patience, seed, on_disk)
+    how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk)
     fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
     return Trained(fields, Path(out))

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
 import elute
-from elute.auditing.assumptions import assumptions
+from elute.auditing.assumptions import assess_assumptions
 from elute.auditing.assumptions import linear as linear_module
-from elute.auditing.assumptions.affine import affine
-from elute.auditing.assumptions.groups import Groups, by_column, grouped
-from elute.auditing.assumptions.labels import labelled
-from elute.auditing.assumptions.linear import linear, offsets
-from elute.auditing.assumptions.lines import best_line
-from elute.auditing.assumptions.null import Drawing, null
-from elute.auditing.assumptions.ratios import differences
-from elute.auditing.assumptions.shape import shape
-from elute.auditing.assumptions.unique import unique
+from elute.auditing.assumptions.affine import assess_affine
+from elute.auditing.assumptions.groups import Groups, assess_groups, read_groups
+from elute.auditing.assumptions.labels import assess_labels
+from elute.auditing.assumptions.linear import assess_linear, find_offsets
+from elute.auditing.assumptions.lines import fit_best_line
+from elute.auditing.assumptions.null import Drawing, fit_null
+from elute.auditing.assumptions.ratios import find_differences
+from elute.auditing.assumptions.shape import classify_shape
+from elute.auditing.assumptions.unique import assess_unique
 from elute.estimate.models.pbm import PBM
-from elute.reporting.charts.render import svg
-from elute.reporting.sections.assumptions import evidence_charts
+from elute.reporting.charts.render import render_svg
+from elute.reporting.sections.assumptions import draw_evidence
 from elute.simulation.users import trust_bias
 from elute_reproduce.limits.worlds import draw
 from estimate.worlds import counts_of
@@ -47,7 +47,7 @@ def test_the_best_line_is_that_of_a_general_optimiser(seed, slope, intercept):
         return np.concatenate(((x - z[2:]) / sx, (y - z[0] - z[1] * z[2:]) / sy))
 
     best = least_squares(residuals, np.concatenate(([intercept, slope], x)), xtol=1e-14, ftol=1e-14, gtol=1e-14)
-    found = best_line(x, y, sx**2, sy**2)
+    found = fit_best_line(x, y, sx**2, sy**2)
     assert (found.intercept, found.slope) == pytest.approx(tuple(best.x[:2]), abs=2e-5)
     assert found.se == pytest.approx(np.sqrt(np.linalg.inv(best.jac.T @ best.jac)[0, 0]), rel=0.02)
 
@@ -56,7 +56,7 @@ def test_the_offset_of_trust_is_estimated():
     """Position 1 against the others: the intercept of the true lines is β₁ - α₁/α_t·β_t."""
     log = draw("trust", 6_000, np.random.default_rng(1))
     alpha, beta = trust_bias()
-    seen = [at for at in offsets(null(log.counts)) if at.a == 0]
+    seen = [at for at in find_offsets(fit_null(log.counts)) if at.a == 0]
     assert len(seen) == 5
     for at in seen:
         truth = beta[0] - alpha[0] / alpha[at.b] * beta[at.b]
@@ -81,8 +81,8 @@ def test_groups_go_by_their_values_in_a_fixed_order():
     )
     with elute.read_log(table) as log:
         counts = log.counts()
-        groups = by_column(counts, "device")
-        finding = grouped(counts, groups, Drawing(0, 39))
+        groups = read_groups(counts, "device")
+        finding = assess_groups(counts, groups, Drawing(0, 39))
     assert groups.names == ["desktop", "phone", "tablet"]
     shown = np.bincount(groups.codes.cluster, groups.codes.impressions)
     assert shown.tolist() == [np.sum(device == name) for name in groups.names]
@@ -95,18 +95,18 @@ def test_factors_that_a_group_does_not_link_are_not_compared():
     """Group 0 links factors 0–1 and 2–3 apart: a ratio of 0 to 2 is known to group 1 alone."""
     table = [(x, 2 * (x % 2) + t, 900, 300 + 40 * t + x) for x in range(12) for t in range(2)]
     table += [(12 + x, t, 900, 300 + 50 * t + x) for x in range(12) for t in range(4)]
-    base = null(counts_of(table))
-    found = differences(base, (base.items >= 12).astype(np.int64))
+    base = fit_null(counts_of(table))
+    found = find_differences(base, (base.items >= 12).astype(np.int64))
     assert {(d.a, d.b) for d in found} == {(0, 1), (2, 3)}
 
 
 def test_only_the_most_clicked_of_very_many_factors_are_tested(monkeypatch):
     counts = counts_of(draw_table(2, 80, 9, 0.7, 300)[0])
     monkeypatch.setattr(linear_module, "LARGEST", 4)
-    base = null(counts)
+    base = fit_null(counts)
     clicks = np.bincount(base.cells.factor, base.cells.clicks)
     most = {f"position {t}" for t in np.argsort(-clicks)[:4]}
-    finding = linear(base, counts.factors, FAST)
+    finding = assess_linear(base, counts.factors, FAST)
     assert finding.verdict in ("holds", "rejected")
     assert "among the 4 most clicked of 9 factors" in finding.sentence
     assert {row["factor"] for row in finding.factors} == most - {finding.factors[0]["against"]}
@@ -118,7 +118,7 @@ def test_flat_directions_by_name():
     table += [(3, 2, 2_000), (2, 3, 1_000)]
     counts = counts_of([(x, t, 10_000, c) for x, t, c in table])
     fit = PBM(tolerance=1e-10, relevance_prior="none").fit(counts, allow_unidentified=True)
-    finding = unique(counts, fit.relevance_values_, fit.propensity_)
+    finding = assess_unique(counts, fit.relevance_values_, fit.propensity_)
     (row,) = finding.evidence
     assert row["example_items"] == [{"doc_id": 2}, {"doc_id": 3}]
     assert row["example_factors"] == [{"position": 2}, {"position": 3}]
@@ -126,14 +126,14 @@ def test_flat_directions_by_name():
     assert "position 2 from 0.4 to 1; position 3 from 0.1 to 0.25" in row["sentence"]
     linked = counts_of([(x, t, 10_000, c) for x, t, c in [*table, (2, 1, 3_200)]])
     fit = PBM(relevance_prior="none").fit(linked, allow_unidentified=True)
-    assert unique(linked, fit.relevance_values_, fit.propensity_).verdict == "holds"
+    assert assess_unique(linked, fit.relevance_values_, fit.propensity_).verdict == "holds"
 
 
 @pytest.mark.parametrize(("world", "overall", "first"), [("pbm", "linear", "linear"), ("trust", "affine", "affine")])
 def test_shapes(world, overall, first):
     log = draw(world, 600, np.random.default_rng(0))
-    base = null(log.counts)
-    found = shape([linear(base, log.counts.factors, FAST), affine(log.counts, base.o, FAST)])
+    base = fit_null(log.counts)
+    found = classify_shape([assess_linear(base, log.counts.factors, FAST), assess_affine(log.counts, base.o, FAST)])
     assert (found.overall, found.factors["position 1"]) == (overall, first)
     assert len(found.factors) == 6
     assert f"{first} under position 1" in found.sentence or ", position 1" in found.sentence
@@ -141,24 +141,24 @@ def test_shapes(world, overall, first):
 
 def test_a_choice_has_no_shape_that_can_be_corrected():
     log = draw("plackett-luce", 2_000, np.random.default_rng(0))
-    base = null(log.counts)
-    found = shape([linear(base, log.counts.factors, FAST), affine(log.counts, base.o, FAST)])
+    base = fit_null(log.counts)
+    found = classify_shape([assess_linear(base, log.counts.factors, FAST), assess_affine(log.counts, base.o, FAST)])
     assert found.overall == "neither"
     assert "neither" in found.factors.values()
 
 
 def test_grades_are_told_from_probabilities():
     counts = counts_of([(x, 0, 900, 60 + 40 * 2 ** (x % 4) + x) for x in range(40)])
-    grades = labelled(counts, np.arange(40) % 4)
+    grades = assess_labels(counts, np.arange(40) % 4)
     assert grades.verdict == "rejected"
     assert grades.next.startswith("These labels are grades")
-    assert "Theorem 5.5" in labelled(counts, np.arange(40) % 4 / 3).next
-    assert labelled(counts, 2.0 ** (np.arange(40) % 4)).verdict == "holds"
+    assert "Theorem 5.5" in assess_labels(counts, np.arange(40) % 4 / 3).next
+    assert assess_labels(counts, 2.0 ** (np.arange(40) % 4)).verdict == "holds"
 
 
 def test_points_of_a_panel_are_click_rates():
     counts = counts_of([(x, t, 100, 10 + x + 20 * t) for x in range(12) for t in range(2)])
-    (panel,) = linear(null(counts), counts.factors, FAST).panels
+    (panel,) = assess_linear(fit_null(counts), counts.factors, FAST).panels
     assert panel.title == "position 0 against position 1"
     rates = sorted((point["x"], point["y"]) for point in panel.points)
     assert rates == [((30 + x) / 100, (10 + x) / 100) for x in range(12)]
@@ -167,14 +167,14 @@ def test_points_of_a_panel_are_click_rates():
 
 def test_charts_of_all_the_evidence():
     log = draw("plackett-luce", 600, np.random.default_rng(0))
-    found = assumptions(
+    found = assess_assumptions(
         log.counts,
         PBM(relevance_prior="none").fit(log.counts, allow_unidentified=True),
         groups=log.groups,
         labels=log.relevance,
         replicates=19,
     )
-    charts = evidence_charts(found)
+    charts = draw_evidence(found)
     assert len({chart.title for chart in charts}) == len(charts) == 6
     for chart in charts:
         assert chart.caption
@@ -182,15 +182,15 @@ def test_charts_of_all_the_evidence():
         json.dumps(chart.spec, allow_nan=False)
     pytest.importorskip("vl_convert")
     for chart in charts:
-        assert svg(chart.spec).startswith("<svg")
-    assert svg(charts[-1].spec).count('aria-roledescription="circle"') >= 10
+        assert render_svg(chart.spec).startswith("<svg")
+    assert render_svg(charts[-1].spec).count('aria-roledescription="circle"') >= 10
 
 
 def test_no_evidence_no_charts():
     counts = counts_of([(x, t, 90, 0) for x in range(4) for t in range(3)])
     assert (
-        evidence_charts(
-            assumptions(counts, PBM(relevance_prior="none").fit(counts, allow_unidentified=True), replicates=19)
+        draw_evidence(
+            assess_assumptions(counts, PBM(relevance_prior="none").fit(counts, allow_unidentified=True), replicates=19)
         )
         == []
     )

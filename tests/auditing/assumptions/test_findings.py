@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.auditing.assumptions import Groups, assumptions
+from elute.auditing.assumptions import Groups, assess_assumptions
 from elute.auditing.assumptions.examination import deviance
 from elute.auditing.assumptions.finding import exceedance, holm
-from elute.auditing.assumptions.groups import grouped
-from elute.auditing.assumptions.labels import bend, labelled
-from elute.auditing.assumptions.null import Drawing, null
-from elute.auditing.assumptions.pairwise import equal_propensities, violation
+from elute.auditing.assumptions.groups import assess_groups
+from elute.auditing.assumptions.labels import assess_labels, fit_bend
+from elute.auditing.assumptions.null import Drawing, fit_null
+from elute.auditing.assumptions.pairwise import compute_equality_statistic, measure_violation
 from elute.cells.counts import Clustered
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 from elute_reproduce.limits import study
-from elute_reproduce.limits.numbers import worked
+from elute_reproduce.limits.numbers import check_worked_numbers
 from elute_reproduce.limits.worlds import draw
 from elute_reproduce.study import Study
 from estimate.worlds import counts_of
@@ -30,7 +30,7 @@ from estimate.worlds import draw as draw_table
 def audit(world: str, size: int, seed: int = 0, **given):
     log = draw(world, size, np.random.default_rng(seed))
     fit = PBM(relevance_prior="none").fit(log.counts, allow_unidentified=True)
-    found = assumptions(log.counts, fit, groups=log.groups, labels=log.relevance, replicates=99, **given)
+    found = assess_assumptions(log.counts, fit, groups=log.groups, labels=log.relevance, replicates=99, **given)
     return {finding.name: finding for finding in found}
 
 
@@ -60,7 +60,7 @@ def test_a_device_that_matters_is_named():
     finding = audit("contextual pbm", 600)["groups"]
     assert finding.verdict == "rejected"
     assert finding.sentence.startswith("The effect of position differs between device phone and desktop (p = 0.01)")
-    assert "takes for granted that within each device clicks are relevance times propensity" in finding.sentence
+    assert "assumes that within each device clicks are relevance times propensity" in finding.sentence
     assert finding.next.startswith("Fit with --bias position,device: then clicks agree with relevance times propensity")
     top = finding.evidence[0]
     assert {top["first"], top["second"]} == {"phone", "desktop"}
@@ -91,8 +91,8 @@ def test_size_at_few_clicks_an_item():
     """Sparse cells: 1 to 12 impressions, about 3 clicks an item. 60 logs: more than 8 rejections have p < 0.005."""
     rejected = 0
     for seed in range(60):
-        base = null(counts_of(draw_table(seed, 150, 6, 0.4, 6, (0.02, 0.3))[0]))
-        drawn = np.array([deviance(base, cells) for cells in base.draws(Drawing(seed, 39), "")])
+        base = fit_null(counts_of(draw_table(seed, 150, 6, 0.4, 6, (0.02, 0.3))[0]))
+        drawn = np.array([deviance(base, cells) for cells in base.draw(Drawing(seed, 39), "")])
         rejected += exceedance(deviance(base, base.cells), drawn) <= 0.05
     assert rejected <= 8
 
@@ -105,12 +105,12 @@ def test_group_differences_are_estimated():
     p = np.stack((r, r * np.where(group == 0, 0.5, 0.25)), axis=1)
     clicks = rng.binomial(2_000, p)
     counts = counts_of([(x, t, 2_000, clicks[x, t]) for x in range(80) for t in range(2)])
-    by_item = grouped(counts, Groups("device", group, ("phone", "desktop")), Drawing(0, 39))
+    by_item = assess_groups(counts, Groups("device", group, ("phone", "desktop")), Drawing(0, 39))
     (row,) = by_item.evidence
     assert abs(row["difference"] + np.log(2)) < 4 * row["se"]
     assert 0.001 < row["se"] < 0.05
     codes = np.repeat(group, 2), np.repeat(np.arange(80), 2), np.tile([0, 1], 80), np.full(160, 2_000), clicks.ravel()
-    by_cell = grouped(counts, Groups("device", Clustered(*codes), ("phone", "desktop")), Drawing(0, 39))
+    by_cell = assess_groups(counts, Groups("device", Clustered(*codes), ("phone", "desktop")), Drawing(0, 39))
     assert by_cell.to_dict() == by_item.to_dict()
 
 
@@ -118,7 +118,7 @@ def test_no_cycles_cannot_be_tested():
     counts = counts_of([(0, 0, 900, 300), (0, 1, 900, 200), (1, 1, 900, 400), (1, 2, 900, 100)])
     found = {
         f.name: f
-        for f in assumptions(
+        for f in assess_assumptions(
             counts,
             PBM(relevance_prior="none").fit(counts, allow_unidentified=True),
             labels=np.array([0.5, 0.4]),
@@ -135,14 +135,16 @@ def test_two_components_are_said_to_hang_loose():
     counts = counts_of([(x, 2 * (x % 2) + t, 90, 30 + x) for x in range(8) for t in range(2)])
     found = {
         f.name: f
-        for f in assumptions(counts, PBM(relevance_prior="none").fit(counts, allow_unidentified=True), replicates=19)
+        for f in assess_assumptions(
+            counts, PBM(relevance_prior="none").fit(counts, allow_unidentified=True), replicates=19
+        )
     }
     assert (found["unique fit"].verdict, found["unique fit"].effect) == ("rejected", 0.5)
 
 
 def test_a_log_without_clicks_is_untestable():
     counts = counts_of([(x, t, 90, 0) for x in range(4) for t in range(3)])
-    found = assumptions(counts, PBM(relevance_prior="none").fit(counts, allow_unidentified=True), replicates=19)
+    found = assess_assumptions(counts, PBM(relevance_prior="none").fit(counts, allow_unidentified=True), replicates=19)
     assert {f.verdict for f in found if f.name != "unique fit"} == {"untestable"}
 
 
@@ -153,7 +155,7 @@ def test_labels_in_steps():
     n = np.full(200, 500.0)
     for size, rejected in ((0.0, False), (0.5, True)):
         y = 0.1 + 0.4 * x + size * (x > 0.2) * (0.9 - x) + rng.normal(0, 0.1, 200)
-        assert (bend(x, n).p_values(y[:, None])[0] < 0.01) == rejected
+        assert (fit_bend(x, n).p_values(y[:, None])[0] < 0.01) == rejected
 
 
 def test_labels_reject_as_often_as_they_should():
@@ -164,20 +166,22 @@ def test_labels_reject_as_often_as_they_should():
     for seed in range(600):
         clicks = rng.binomial(200, r)
         counts = counts_of([(x, 0, 200, c) for x, c in enumerate(clicks)])
-        rejected += labelled(counts, r, Drawing(seed, 39)).verdict == "rejected"
+        rejected += assess_labels(counts, r, Drawing(seed, 39)).verdict == "rejected"
     assert 0.03 <= rejected / 600 <= 0.07
 
 
 def test_the_papers_pair_of_items():
     """Theorem 7.2 at examination 0.5: t⁻ = 5.5 at R = 0.9, 1.125 at R = 0.2; no error where there is no bias."""
     counts = counts_of([(0, 0, 10, 1), (1, 0, 10, 1)])
-    found = violation(counts, np.array([0.9, 0.2]), np.array([0.5]))
+    found = measure_violation(counts, np.array([0.9, 0.2]), np.array([0.5]))
     assert (found.least, found.most) == pytest.approx((1.125, 5.5))
-    assert violation(counts, np.array([0.9, 0.2]), np.array([1.0])).error == pytest.approx(0)
+    assert measure_violation(counts, np.array([0.9, 0.2]), np.array([1.0])).error == pytest.approx(0)
 
 
 def test_the_papers_numbers():
-    assert all(claim.holds for claim in worked()), [claim for claim in worked() if not claim.holds]
+    assert all(claim.holds for claim in check_worked_numbers()), [
+        claim for claim in check_worked_numbers() if not claim.holds
+    ]
 
 
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=12))
@@ -197,18 +201,18 @@ def test_relabelling_changes_nothing(seed):
     rng = np.random.default_rng(seed)
     x, t = rng.permutation(15), rng.permutation(4)
     one, two = counts_of(table, 4), counts_of([(x[a], t[b], n, c) for a, b, n, c in table], 4)
-    first, second = null(one), null(two)
+    first, second = fit_null(one), fit_null(two)
     assert deviance(first, first.cells) == pytest.approx(deviance(second, second.cells), rel=1e-3, abs=1e-3)
-    assert equal_propensities(one) == pytest.approx(equal_propensities(two))
+    assert compute_equality_statistic(one) == pytest.approx(compute_equality_statistic(two))
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda c, f: assumptions(counts_of([(0, 0, 9, 1)]), f), "the fit has 15 items"),
-        (lambda c, f: labelled(c, np.ones(3)), "3 labels for 15 items"),
-        (lambda c, f: grouped(c, Groups("device", np.zeros(3, int))), "device has 3 groups for 15 items"),
-        (lambda c, f: grouped(c, Groups("device", np.full(15, -1))), "coded 0, 1, 2"),
+        (lambda c, f: assess_assumptions(counts_of([(0, 0, 9, 1)]), f), "the fit has 15 items"),
+        (lambda c, f: assess_labels(c, np.ones(3)), "3 labels for 15 items"),
+        (lambda c, f: assess_groups(c, Groups("device", np.zeros(3, int))), "device has 3 groups for 15 items"),
+        (lambda c, f: assess_groups(c, Groups("device", np.full(15, -1))), "coded 0, 1, 2"),
     ],
 )
 def test_what_does_not_fit_is_refused(call, message):

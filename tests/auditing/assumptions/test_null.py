@@ -8,8 +8,8 @@ import pytest
 from elute.auditing.assumptions.examination import deviance
 from elute.auditing.assumptions.interaction import Score
 from elute.auditing.assumptions.lines import fit_lines, weights
-from elute.auditing.assumptions.null import Drawing, given_totals, null, scores, take, tilted
-from elute.auditing.assumptions.pairwise import equal_propensities
+from elute.auditing.assumptions.null import Drawing, compute_scores, draw_given_totals, fit_null, take_cells, tilt_odds
+from elute.auditing.assumptions.pairwise import compute_equality_statistic
 from elute.cells.counts import Cells
 from elute.estimate.models.pbm import PBM
 from estimate.worlds import counts_of, draw
@@ -44,9 +44,9 @@ def test_draws_given_totals_follow_the_conditional_law(tilt):
     )
     every = np.tile(p, copies)
     if tilt:
-        every = tilted(*cells, every)
+        every = tilt_odds(*cells, every)
         assert (every[:3] * shown).sum() == pytest.approx(total)
-    drawn = given_totals(*cells, every, np.random.default_rng(1)).reshape(copies, 3)
+    drawn = draw_given_totals(*cells, every, np.random.default_rng(1)).reshape(copies, 3)
     assert (drawn.sum(axis=1) == total).all()
     ways, times = np.unique(drawn, axis=0, return_counts=True)
     found = {tuple(way): count for way, count in zip(ways.tolist(), times.tolist(), strict=True)}
@@ -62,15 +62,15 @@ def test_items_without_a_choice_stay_as_they_are():
         np.array([3, 4, 3, 4, 9], np.uint32),
         np.array([0, 0, 3, 4, 5], np.uint32),
     )
-    drawn = given_totals(*cells, np.full(5, 0.3), np.random.default_rng(0))
+    drawn = draw_given_totals(*cells, np.full(5, 0.3), np.random.default_rng(0))
     assert drawn.tolist() == cells.clicks.tolist()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_deviance_of_a_draw_is_that_of_its_own_maximum(seed):
     """One Newton step of the propensities against a general optimiser over all parameters."""
-    base = null(counts_of(draw(seed, 12, 4, 0.8, 400)[0]))
-    for cells in base.draws(Drawing(seed, 3), ""):
+    base = fit_null(counts_of(draw(seed, 12, 4, 0.8, 400)[0]))
+    for cells in base.draw(Drawing(seed, 3), ""):
         table = table_of(cells)
         best = max(highest_likelihood(table, start) for start in range(3))
         saturated = sum(log_likelihood([(0, 0, n, c)], [c / n], [1.0]) for _, _, n, c in table if 0 < c < n)
@@ -79,9 +79,9 @@ def test_the_deviance_of_a_draw_is_that_of_its_own_maximum(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_slopes_and_deviance_by_hand(seed):
-    base = null(counts_of(draw(seed, 15, 4, 0.7, 60)[0]))
+    base = fit_null(counts_of(draw(seed, 15, 4, 0.7, 60)[0]))
     table = table_of(base.cells)
-    slope, value = scores(base.cells, base.r, base.o)
+    slope, value = compute_scores(base.cells, base.r, base.o)
     assert value == pytest.approx(plain_deviance(table, base.r, base.o))
     p = np.array([base.r[x] * base.o[t] for x, t, _, _ in table])
     n, c = base.cells.impressions, base.cells.clicks
@@ -91,10 +91,10 @@ def test_slopes_and_deviance_by_hand(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_score_statistic_against_the_whole_information_matrix(seed):
-    base = null(counts_of(draw(seed, 20, 5, 0.6, 80)[0]))
+    base = fit_null(counts_of(draw(seed, 20, 5, 0.6, 80)[0]))
     z = np.random.default_rng(seed).normal(size=(len(base.items), 2))
-    for cells in (base.cells, next(base.draws(Drawing(seed, 1), ""))):
-        white = Score(base, z).whitened(cells)
+    for cells in (base.cells, next(base.draw(Drawing(seed, 1), ""))):
+        white = Score(base, z).whiten(cells)
         if cells is base.cells:
             assert white @ white == pytest.approx(score_statistic(table_of(cells), base.r, base.o, z), rel=1e-4)
         assert len(white) == 2 * (5 - 1)
@@ -103,7 +103,7 @@ def test_the_score_statistic_against_the_whole_information_matrix(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_equal_propensities_against_enumeration(seed):
     table = draw(seed, 8, 3, 0.8, 3)[0]
-    statistic, freedom = equal_propensities(counts_of(table, 3))
+    statistic, freedom = compute_equality_statistic(counts_of(table, 3))
     assert statistic == pytest.approx(mantel_haenszel(table))
     assert freedom == 2
 
@@ -115,14 +115,14 @@ def test_equal_propensities_of_one_pair_is_the_textbook_one():
     table = [(0, 0, 10, 6), (0, 1, 12, 3), (1, 0, 7, 2), (1, 1, 5, 1)]
     laws = [hypergeom(22, 9, 10), hypergeom(12, 3, 7)]
     expected = (8 - sum(law.mean() for law in laws)) ** 2 / sum(law.var() for law in laws)
-    assert equal_propensities(counts_of(table))[0] == pytest.approx(expected)
+    assert compute_equality_statistic(counts_of(table))[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_lines_are_the_least_squares(seed):
     table, r, o = draw(seed, 12, 4, 0.8, 200)
     counts = counts_of(table)
-    cells = take(counts, np.ones(counts.n_cells, np.bool_))
+    cells = take_cells(counts, np.ones(counts.n_cells, np.bool_))
     start = o, np.zeros(4), r
     found = fit_lines(cells, *start)
     first = fit_lines_once(cells, start)
@@ -141,7 +141,7 @@ def fit_lines_once(cells: Cells, start) -> np.ndarray:
 
 def test_the_null_is_the_maximum_of_the_likelihood():
     counts = counts_of(draw(3, 30, 4, 0.8, 300)[0])
-    base = null(counts)
+    base = fit_null(counts)
     assert len(base.items) == 30
     assert np.allclose(base.o, PBM(relevance_prior="none").fit(counts, allow_unidentified=True).propensity_)
     assert base.freedom == counts.n_cells - 30 - 4 + 1
@@ -153,10 +153,10 @@ def test_many_factors_give_the_same_statistics(monkeypatch):
     from elute.auditing.assumptions import pairwise
 
     counts = counts_of(draw(7, 200, 30, 0.2, 60)[0])
-    base = null(counts)
-    cells = next(base.draws(Drawing(0, 1), ""))
-    dense = deviance(base, cells), equal_propensities(counts)
+    base = fit_null(counts)
+    cells = next(base.draw(Drawing(0, 1), ""))
+    dense = deviance(base, cells), compute_equality_statistic(counts)
     monkeypatch.setattr(null_module, "DENSE", 5)
     monkeypatch.setattr(pairwise, "DENSE", 5)
     assert deviance(base, cells) == pytest.approx(dense[0], rel=1e-5)
-    assert equal_propensities(counts) == pytest.approx(dense[1], rel=1e-5)
+    assert compute_equality_statistic(counts) == pytest.approx(dense[1], rel=1e-5)

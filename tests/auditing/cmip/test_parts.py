@@ -13,8 +13,8 @@ from scipy.special import logit, ndtri
 
 from elute.auditing.cmip import cmip, independence
 from elute.auditing.cmip.copula import copula
-from elute.auditing.cmip.dv import _calibrated, bound
-from elute.auditing.cmip.knn import _log_share, discrete
+from elute.auditing.cmip.dv import _calibrate, bound
+from elute.auditing.cmip.knn import _log_mass, estimate_discrete
 from elute.auditing.cmip.ksg import K, ksg, neighbour_distance
 from elute.auditing.cmip.strata import Stratum
 from elute.errors import EluteError
@@ -60,20 +60,20 @@ def test_neighbours_are_those_of_all_pairs():
 @given(st.floats(-6, 6), st.floats(0.001, 3))
 def test_the_normal_share_of_an_interval(centre, radius):
     share = stats.norm.cdf(-abs(centre) + radius) - stats.norm.cdf(-abs(centre) - radius)
-    assert _log_share(np.array([centre]), np.array([radius]))[0] == pytest.approx(np.log(share), rel=1e-9, abs=1e-9)
+    assert _log_mass(np.array([centre]), np.array([radius]))[0] == pytest.approx(np.log(share), rel=1e-9, abs=1e-9)
 
 
 def test_the_normal_share_far_out_keeps_its_digits():
     # φ(x) / x · (1 - 1/x² …) at the near end rules: ln of it at 50.
     near = 49.0
     tail = -(near**2) / 2 - np.log(near * np.sqrt(2 * np.pi)) + np.log1p(-1 / near**2 + 3 / near**4)
-    assert _log_share(np.array([50.0]), np.array([1.0]))[0] == pytest.approx(tail, rel=1e-9)
+    assert _log_mass(np.array([50.0]), np.array([1.0]))[0] == pytest.approx(tail, rel=1e-9)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=60))
 def test_counts_are_the_plain_ones(pairs):
     x, y = np.array(pairs).T
-    assert discrete(x, y).log_ratio.mean() == pytest.approx(plug_in(x, y), abs=1e-12)
+    assert estimate_discrete(x, y).log_ratio.mean() == pytest.approx(plug_in(x, y), abs=1e-12)
 
 
 def test_random_tables_are_those_of_permutations():
@@ -133,9 +133,9 @@ def test_calibration_finds_the_true_odds():
     rng = np.random.default_rng(0)
     log_odds = rng.normal(0.3, 1.5, 100_000)
     label = rng.random(100_000) < 1 / (1 + np.exp(-(0.5 + 0.4 * log_odds)))
-    intercept, slope = _calibrated(log_odds[label], log_odds[~label])
+    intercept, slope = _calibrate(log_odds[label], log_odds[~label])
     assert (intercept, slope) == pytest.approx((0.5, 0.4), abs=0.03)
-    assert _calibrated(np.array([-1.0, 0.0, 0.5]), np.array([1.0, 0.0, -0.5])) == (0.0, 0.0)
+    assert _calibrate(np.array([-1.0, 0.0, 0.5]), np.array([1.0, 0.0, -0.5])) == (0.0, 0.0)
 
 
 def test_the_papers_estimator():

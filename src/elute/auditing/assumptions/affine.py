@@ -12,14 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gamma
 
-from elute.auditing.assumptions.finding import Finding, Panel, exceedance, holm, number, untestable, verdict
-from elute.auditing.assumptions.lines import Lines, fit_lines
-from elute.auditing.assumptions.null import STANDARD, Drawing, take
-from elute.auditing.assumptions.panels import SHOWN, two_factors
+from elute.auditing.assumptions.finding import (
+    Finding,
+    Panel,
+    decide,
+    exceedance,
+    format_p_value,
+    holm,
+    report_untestable,
+)
+from elute.auditing.assumptions.lines import FittedLines, fit_lines
+from elute.auditing.assumptions.null import STANDARD, Drawing, take_cells
+from elute.auditing.assumptions.panels import SHOWN, draw_two_factors
 from elute.cells.counts import Cells, Counts
-from elute.cells.factors import describe, rows
+from elute.cells.factors import describe, to_rows
 from elute.estimate.solve.problem import Floats
-from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.kernels.unionfind import find_roots, link_cells, singletons
 
 NAME = "affine"
 
@@ -30,26 +38,26 @@ FEWEST = 3
 """Items a factor must have: two fix its line."""
 
 
-class Filled(NamedTuple):
+class FilledCells(NamedTuple):
     """Cells filled well enough, under factors with items enough."""
 
     cells: Cells
     freedom: int
 
 
-def affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> Finding:
+def assess_affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> Finding:
     """Test the best affine model against any. `propensity`: of a fit of r·o, where the search for the lines starts.
 
     `effect`: the typical distance of a cell's click rate from its line, beyond chance."""
-    cells, freedom = filled(counts)
+    cells, freedom = select_filled(counts)
     if freedom <= 0:
-        return untestable(
+        return report_untestable(
             NAME,
             "Whether clicks are affine in relevance cannot be tested: it takes three items or more under the same two "
-            f"factors, each cell with about {FILLED:.0f} clicks and as many impressions without.",
+            f"factors, each cell with about {FILLED:.0f} clicks and as many impressions without one.",
             "Collect more clicks, show more items under the same factors, or give labels, then audit again.",
         )
-    fit = fit_lines(cells, *start(cells, propensity))
+    fit = fit_lines(cells, *start_lines(cells, propensity))
     rng = np.random.default_rng(drawing.seed)
     p = np.clip(fit.probability(cells), 0.0, 1.0)
     drawn = np.empty((drawing.replicates, len(fit.squares)))
@@ -63,20 +71,20 @@ def affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> F
     n = cells.impressions.astype(np.float64)
     precision = n / np.clip(p * (1 - p), 1 / (n + 2), None)
     effect = float(np.sqrt(excess / (precision.sum() * freedom / len(n))))
-    by_factor = _by_factor(fit, drawn)
-    names = [describe(row) for row in rows(counts.factors, range(counts.n_factors))]
+    by_factor = _rank_factors(fit, drawn)
+    names = [describe(row) for row in to_rows(counts.factors, range(counts.n_factors))]
     evidence = [
         {"factor": names[t], "squares": squares, "expected": expected, "p_value": p}
         for t, squares, expected, p in by_factor
     ]
-    panels = _panels(cells, fit, [t for t, *_ in by_factor], names)
-    if verdict(value) == "holds":
+    panels = _draw_panels(cells, fit, [t for t, *_ in by_factor], names)
+    if decide(value) == "holds":
         return Finding(
             NAME,
             "holds",
             value,
             effect,
-            f"Click rates lie on lines, as they must if clicks are affine in relevance ({number(value)}, "
+            f"Click rates lie on lines, as they must if clicks are affine in relevance ({format_p_value(value)}, "
             f"{freedom:,} degrees of freedom).",
             "Counterfactual estimates can be unbiased here: --model pbm where 'linear' holds, else --model affine.",
             evidence,
@@ -87,8 +95,8 @@ def affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> F
         "rejected",
         value,
         effect,
-        f"Clicks are no affine function of any relevance ({number(value)}): click rates are off their lines by a "
-        f"typical {effect:.3f} beyond chance, most under {evidence[0]['factor']}.",
+        f"Clicks are not an affine function of any relevance ({format_p_value(value)}): click rates are off their "
+        f"lines by a typical {effect:.3f} beyond chance, most under {evidence[0]['factor']}.",
         "No inverse propensity weighting can be unbiased here (Theorem 5.5): add to --bias what clicks depend on "
         "besides, or use a click model of whole pages.",
         evidence,
@@ -96,7 +104,7 @@ def affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> F
     )
 
 
-def filled(counts: Counts) -> Filled:
+def select_filled(counts: Counts) -> FilledCells:
     """The cells to test on, by impressions and by how often factors are clicked, never by an item's own clicks."""
     n = counts.n_factors
     shown, clicked = (np.bincount(counts.factor, amounts, n) for amounts in (counts.impressions, counts.clicks))
@@ -110,15 +118,15 @@ def filled(counts: Counts) -> Filled:
         if (fewer == keep).all():
             break
         keep = fewer
-    cells = take(counts, keep)
+    cells = take_cells(counts, keep)
     used = np.unique(cells.factor)
     parent = singletons(n)
     link_cells(parent, cells.offsets, cells.factor, np.arange(n, dtype=np.int32))
-    parts = len(np.unique(roots(parent)[used]))
-    return Filled(cells, len(cells.factor) - (len(cells.offsets) - 1) - 2 * len(used) + 2 * parts)
+    parts = len(np.unique(find_roots(parent)[used]))
+    return FilledCells(cells, len(cells.factor) - (len(cells.offsets) - 1) - 2 * len(used) + 2 * parts)
 
 
-def start(cells: Cells, propensity: Floats) -> tuple[Floats, Floats, Floats]:
+def start_lines(cells: Cells, propensity: Floats) -> tuple[Floats, Floats, Floats]:
     """Lines through the origin, and every item where they put it."""
     o = np.where(np.isfinite(propensity) & (propensity > 0), propensity, 1e-3)
     item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
@@ -126,7 +134,7 @@ def start(cells: Cells, propensity: Floats) -> tuple[Floats, Floats, Floats]:
     return o, np.zeros_like(o), np.bincount(item, cells.clicks) / exposure
 
 
-def _by_factor(fit: Lines, drawn: NDArray[np.float64]) -> list[tuple[int, float, float, float]]:
+def _rank_factors(fit: FittedLines, drawn: NDArray[np.float64]) -> list[tuple[int, float, float, float]]:
     """By factor, its squares, what chance would leave and how far from it that is: p-values by a gamma law with the
     draws' mean and variance (more than the draws alone could resolve), corrected for the number of factors (Holm).
     Least p-value first."""
@@ -140,7 +148,7 @@ def _by_factor(fit: Lines, drawn: NDArray[np.float64]) -> list[tuple[int, float,
     ]
 
 
-def _panels(cells: Cells, fit: Lines, worst: list[int], names: list[str]) -> list[Panel]:
+def _draw_panels(cells: Cells, fit: FittedLines, worst: list[int], names: list[str]) -> list[Panel]:
     """The worst factors, each against the one it shares the most items with, and the line of the whole fit. Two
     factors are drawn once."""
     item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
@@ -154,7 +162,7 @@ def _panels(cells: Cells, fit: Lines, worst: list[int], names: list[str]) -> lis
             continue
         slope = float(fit.alpha[t] / fit.alpha[other])
         line = {"affine in relevance": (float(fit.beta[t] - slope * fit.beta[other]), slope)}
-        drawn[t, other] = two_factors(cells, t, other, (names[t], names[other]), line)
+        drawn[t, other] = draw_two_factors(cells, t, other, (names[t], names[other]), line)
         if len(drawn) == SHOWN:
             break
     return list(drawn.values())

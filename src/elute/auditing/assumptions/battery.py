@@ -6,22 +6,22 @@ from typing import Protocol
 
 import numpy as np
 
-from elute.auditing.assumptions.affine import affine
-from elute.auditing.assumptions.examination import examination
+from elute.auditing.assumptions.affine import assess_affine
+from elute.auditing.assumptions.examination import assess_examination
 from elute.auditing.assumptions.finding import Finding
-from elute.auditing.assumptions.groups import Groups, grouped
-from elute.auditing.assumptions.labels import labelled
-from elute.auditing.assumptions.linear import linear
-from elute.auditing.assumptions.null import REPLICATES, Drawing, null
-from elute.auditing.assumptions.pairwise import pairwise
-from elute.auditing.assumptions.unique import unique
+from elute.auditing.assumptions.groups import Groups, assess_groups
+from elute.auditing.assumptions.labels import assess_labels
+from elute.auditing.assumptions.linear import assess_linear
+from elute.auditing.assumptions.null import REPLICATES, Drawing, fit_null
+from elute.auditing.assumptions.pairwise import assess_pairwise
+from elute.auditing.assumptions.unique import assess_unique
 from elute.cells.counts import Counts
 from elute.errors import EluteError
 from elute.estimate.solve.problem import Floats
 from elute.progress import Progress, silent
 
 
-class Fit(Protocol):
+class FitLike(Protocol):
     """A fit of p = r(x)·o(t), as far as the tests need it: an estimator's."""
 
     @property
@@ -30,9 +30,9 @@ class Fit(Protocol):
     def relevance_values_(self) -> Floats: ...
 
 
-def assumptions(
+def assess_assumptions(
     counts: Counts,
-    fit: Fit,
+    fit: FitLike,
     *,
     groups: Groups | None = None,
     labels: Floats | None = None,
@@ -50,12 +50,12 @@ def assumptions(
             f"the fit has {len(r):,} items and {len(o):,} factors, the log {counts.n_items:,} and "
             f"{counts.n_factors:,}: fit this log"
         )
-    base = null(counts)
+    base = fit_null(counts)
     drawing = Drawing(seed, replicates, progress)
-    found = [unique(counts, r, o), examination(base, drawing)]
+    found = [assess_unique(counts, r, o), assess_examination(base, drawing)]
     if groups is not None:
-        found.append(grouped(counts, groups, drawing))
-    found += [linear(base, counts.factors, drawing), affine(counts, base.o, drawing)]
+        found.append(assess_groups(counts, groups, drawing))
+    found += [assess_linear(base, counts.factors, drawing), assess_affine(counts, base.o, drawing)]
     if labels is not None:
-        found.append(labelled(counts, labels, drawing))
-    return [*found, pairwise(counts, r, o)]
+        found.append(assess_labels(counts, labels, drawing))
+    return [*found, assess_pairwise(counts, r, o)]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from elute.auditing.assumptions.finding import Finding, exceedance, number, untestable, verdict
-from elute.auditing.assumptions.null import STANDARD, Drawing, Null, scores
+from elute.auditing.assumptions.finding import Finding, decide, exceedance, format_p_value, report_untestable
+from elute.auditing.assumptions.null import STANDARD, Drawing, Null, compute_scores
 from elute.cells.counts import Cells
 from elute.estimate.solve.interior import BARRIER
 from elute.estimate.solve.profile import fit_items
@@ -19,27 +19,27 @@ from elute.estimate.solve.profile import fit_items
 NAME = "examination"
 
 
-def examination(null: Null, drawing: Drawing = STANDARD) -> Finding:
+def assess_examination(null: Null, drawing: Drawing = STANDARD) -> Finding:
     """Test the fit. `effect`: the typical deviation of a cell's click rate from r·o beyond chance, as a share of it
     (the standard deviation of log p around log r + log o)."""
     if null.freedom <= 0:
-        return untestable(
+        return report_untestable(
             NAME,
             "Whether clicks are relevance times propensity cannot be tested: no factors are linked by items in more "
             "than one way, so some r·o fits any clicks.",
             "Show more items under two factors each (elute repair --method swap names them), then audit again.",
         )
     observed = deviance(null, null.cells)
-    drawn = np.array([deviance(null, cells) for cells in null.draws(drawing, "examination")])
+    drawn = np.array([deviance(null, cells) for cells in null.draw(drawing, "examination")])
     p = exceedance(observed, drawn)
-    spread = float(np.sqrt(max(observed - drawn.mean(), 0.0) / _room(null)))
-    if verdict(p) == "rejected":
+    spread = float(np.sqrt(max(observed - drawn.mean(), 0.0) / _deviance_per_variance(null)))
+    if decide(p) == "rejected":
         return Finding(
             NAME,
             "rejected",
             p,
             spread,
-            f"Clicks are not relevance times propensity ({number(p)}): cells deviate from r·o by a typical "
+            f"Clicks are not relevance times propensity ({format_p_value(p)}): cells deviate from r·o by a typical "
             f"{spread:.0%} beyond chance.",
             "Add what position effects depend on to --bias, or look at 'linear' and 'affine'.",
         )
@@ -48,18 +48,18 @@ def examination(null: Null, drawing: Drawing = STANDARD) -> Finding:
         "holds",
         p,
         spread,
-        f"Clicks agree with relevance times propensity ({number(p)}, {null.freedom:,} degrees of freedom).",
+        f"Clicks agree with relevance times propensity ({format_p_value(p)}, {null.freedom:,} degrees of freedom).",
         "Go on with elute fit --model pbm.",
     )
 
 
 def deviance(null: Null, cells: Cells) -> float:
     """Twice the log-likelihood that r·o at its maximum misses, to second order in propensities."""
-    slope, value = scores(cells, fit_items(*cells, null.o, BARRIER), null.o)
+    slope, value = compute_scores(cells, fit_items(*cells, null.o, BARRIER), null.o)
     return value - null.energy(np.bincount(cells.factor, slope, len(null.o)).astype(np.float64))
 
 
-def _room(null: Null) -> float:
+def _deviance_per_variance(null: Null) -> float:
     """Σ w·(1 - w/W): what the deviance gains for every unit of variance in log p around the fit."""
     total = np.bincount(null.item, null.w)[null.item]
     return float((null.w * (1.0 - null.w / total)).sum())

@@ -66,12 +66,12 @@ class Finding:
         return f"<Finding {self.name}: {self.verdict}. {self.sentence}>"
 
 
-def untestable(name: str, sentence: str, following: str) -> Finding:
+def report_untestable(name: str, sentence: str, following: str) -> Finding:
     """The finding that there is nothing to find."""
     return Finding(name, "untestable", None, None, sentence, following)
 
 
-def verdict(p_value: float) -> Verdict:
+def decide(p_value: float) -> Verdict:
     """At `LEVEL`."""
     return "rejected" if p_value <= LEVEL else "holds"
 
@@ -90,6 +90,6 @@ def holm(p_values: Floats) -> Floats:
     return out
 
 
-def number(p_value: float) -> str:
+def format_p_value(p_value: float) -> str:
     """A p-value in words."""
     return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"

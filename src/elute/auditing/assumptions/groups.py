@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.auditing.assumptions.examination import examination
-from elute.auditing.assumptions.finding import Finding, number, untestable, verdict
-from elute.auditing.assumptions.interaction import LARGEST, interaction
-from elute.auditing.assumptions.null import DENSE, STANDARD, Drawing, null, with_cells
-from elute.auditing.assumptions.ratios import differences
+from elute.auditing.assumptions.examination import assess_examination
+from elute.auditing.assumptions.finding import Finding, decide, format_p_value, report_untestable
+from elute.auditing.assumptions.interaction import LARGEST, assess_interaction
+from elute.auditing.assumptions.null import DENSE, STANDARD, Drawing, fit_null, make_counts
+from elute.auditing.assumptions.ratios import find_differences
 from elute.cells.counts import Cells, Clustered, Counts
-from elute.cells.factors import describe, rows
+from elute.cells.factors import describe, to_rows
 from elute.errors import EluteError
 
 NAME = "groups"
@@ -48,7 +48,7 @@ class Groups:
         return str(code) if self.names is None else self.names[code]
 
 
-def by_column(counts: Counts, column: str) -> Groups:
+def read_groups(counts: Counts, column: str) -> Groups:
     """Groups by the values of a column of the log, in the order of their text: an engine's may change between runs."""
     found = counts.read_clusters(column)
     if found.values is None:
@@ -60,43 +60,45 @@ def by_column(counts: Counts, column: str) -> Groups:
     return Groups(column, found._replace(cluster=code[found.cluster]), names[order].tolist())
 
 
-def grouped(counts: Counts, by: Groups, drawing: Drawing = STANDARD) -> Finding:
+def assess_groups(counts: Counts, by: Groups, drawing: Drawing = STANDARD) -> Finding:
     """Test that factors act alike in all groups. `effect`: the difference of log ratios between two groups, for the
     pair of factors where it is most standard errors from 0."""
-    cells, group, item, total = _apart(counts, by)
-    base = null(with_cells(counts.factors, cells))
+    cells, group, item, total = _split_by_group(counts, by)
+    base = fit_null(make_counts(counts.factors, cells))
     label = group[base.items]
-    kept = base.most_clicked(min(LARGEST // max(len(np.unique(label)) - 1, 1), DENSE))
-    some = base.among(kept)
+    kept = base.find_most_clicked(min(LARGEST // max(len(np.unique(label)) - 1, 1), DENSE))
+    some = base.restrict_to(kept)
     label = group[some.items]
     compared = np.unique(label)
     found = None
     if len(compared) > 1:
         z = (label[:, None] == compared[:-1]).astype(np.float64)
-        found = interaction(some, z, drawing, "groups")
+        found = assess_interaction(some, z, drawing, "groups")
     if found is None:
-        return untestable(
+        return report_untestable(
             NAME,
             f"Whether factors act alike for every {by.column} cannot be tested: it takes two groups, each with items "
             "clicked under the same two factors.",
             "Show more items of each group under the same factors, or group by a coarser column, then audit again.",
         )
-    names = [describe(row) for row in rows(counts.factors, kept)]
+    names = [describe(row) for row in to_rows(counts.factors, kept)]
     evidence: list[dict[str, Any]] = [
         {"a": names[d.a], "b": names[d.b], "first": by.name(d.first), "second": by.name(d.second)}
         | {"difference": d.difference, "se": d.se, "p_value": d.p_value}
-        for d in differences(some, label)
+        for d in find_differences(some, label)
     ]
     columns = counts.factors.column_names
     effect = f"The effect of {' and '.join(columns)}"
-    who = _listed(by, compared, total)
+    who = _list_groups(by, compared, total)
     used = len(np.unique(base.cells.factor))
     among = "" if used <= len(kept) else f" (the {len(kept):,} most clicked of {used:,} factors)"
     worst = evidence[0] if evidence else None
     size = abs(worst["difference"]) if worst else None
-    if verdict(found.p_value) == "holds":
-        sentence = f"{effect}{among} is alike in {who} ({number(found.p_value)})."
-        return Finding(NAME, "holds", found.p_value, size, sentence, f"No need of {by.column} in --bias.", evidence)
+    if decide(found.p_value) == "holds":
+        sentence = f"{effect}{among} is the same in {who} ({format_p_value(found.p_value)})."
+        return Finding(
+            NAME, "holds", found.p_value, size, sentence, f"There is no need to add {by.column} to --bias.", evidence
+        )
     where = ""
     if worst:
         where = (
@@ -109,14 +111,14 @@ def grouped(counts: Counts, by: Groups, drawing: Drawing = STANDARD) -> Finding:
         "rejected",
         found.p_value,
         size,
-        f"{effect}{among} differs between {who} ({number(found.p_value)}){where}. This takes for granted that within "
+        f"{effect}{among} differs between {who} ({format_p_value(found.p_value)}){where}. This assumes that within "
         f"each {by.column} clicks are relevance times propensity; an item's relevance may differ between them.",
-        _remedy(counts, by, cells, group, item, drawing),
+        _try_remedy(counts, by, cells, group, item, drawing),
         evidence,
     )
 
 
-def _remedy(
+def _try_remedy(
     counts: Counts, by: Groups, cells: Cells, group: NDArray[np.int64], item: NDArray[np.int64], drawing: Drawing
 ) -> str:
     """What to fit instead, and whether clicks agree with that: every factor once a group, items whole again."""
@@ -129,25 +131,26 @@ def _remedy(
     offsets = np.append(np.unique(of[order], return_index=True)[1], len(of)).astype(np.int64)
     whole = Cells(offsets, factor[order], cells.impressions[order], cells.clicks[order])
     table = pa.table({"factor": np.arange(len(codes) * counts.n_factors)})
-    tried = examination(null(with_cells(table, whole)), drawing)
+    tried = assess_examination(fit_null(make_counts(table, whole)), drawing)
     if tried.verdict == "holds" and tried.p_value is not None:
-        return f"Fit with --bias {bias}: then clicks agree with relevance times propensity ({number(tried.p_value)})."
+        chance = format_p_value(tried.p_value)
+        return f"Fit with --bias {bias}: then clicks agree with relevance times propensity ({chance})."
     if tried.p_value is None:
         return f"Fit with --bias {bias}; whether clicks then are relevance times propensity cannot be tested."
     return (
-        f"Fit with --bias {bias}. It is not all that is missing: even then clicks are not relevance times propensity "
-        f"({number(tried.p_value)}), so that what seems to differ by {by.column} may have another cause."
+        f"Fit with --bias {bias}. That is not all that is missing: even then clicks are not relevance times propensity "
+        f"({format_p_value(tried.p_value)}), so what seems to differ by {by.column} may have another cause."
     )
 
 
-def _listed(by: Groups, compared: NDArray[np.int64], total: int) -> str:
+def _list_groups(by: Groups, compared: NDArray[np.int64], total: int) -> str:
     """Groups in words, and how many there are beside."""
     names = [by.name(int(code)) for code in compared]
     words = f"{by.column} {', '.join(names[:-1])} and {names[-1]}"
     return words if total == len(names) else f"{words} (of {total:,} the {len(names)} with the most clicks)"
 
 
-def _apart(counts: Counts, by: Groups) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64], int]:
+def _split_by_group(counts: Counts, by: Groups) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64], int]:
     """Cells of items taken apart by group, of the groups with the most clicks; the group and the item of each such
     part; and how many groups there are."""
     if isinstance(by.codes, Clustered):

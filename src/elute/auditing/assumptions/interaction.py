@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from elute.auditing.assumptions.finding import exceedance
-from elute.auditing.assumptions.null import Drawing, Null, scores
+from elute.auditing.assumptions.null import Drawing, Null, compute_scores
 from elute.cells.counts import Cells
 from elute.estimate.solve.interior import BARRIER
 from elute.estimate.solve.problem import Codes, Floats
@@ -45,7 +45,7 @@ class Score:
     def __init__(self, null: Null, z: Floats) -> None:
         self.null, self.z = null, z
         n, size = len(null.o), z.shape[1] * len(null.o)
-        squares, cross = _information(null.cells.offsets, null.cells.factor, null.w, z, n)
+        squares, cross = _compute_information(null.cells.offsets, null.cells.factor, null.w, z, n)
         squares, cross = squares.reshape(size, size), cross.reshape(size, n)
         self._through = cross @ null.inverse
         values, vectors = eigh(squares - self._through @ cross.T)
@@ -53,10 +53,10 @@ class Score:
         self.freedom = int(inside.sum())
         self.root = vectors[:, inside] / np.sqrt(values[inside])
 
-    def whitened(self, cells: Cells) -> Floats:
+    def whiten(self, cells: Cells) -> Floats:
         """V^(-1/2)·u for some clicks, relevance refitted and propensities moved by one step."""
         null = self.null
-        slope = scores(cells, fit_items(*cells, null.o, BARRIER), null.o)[0]
+        slope = compute_scores(cells, fit_items(*cells, null.o, BARRIER), null.o)[0]
         n = len(null.o)
         u = np.stack([np.bincount(cells.factor, slope * column[null.item], n) for column in self.z.T])
         return np.asarray(
@@ -64,14 +64,14 @@ class Score:
         )
 
 
-def interaction(null: Null, z: Floats, drawing: Drawing, stage: str) -> Interaction | None:
+def assess_interaction(null: Null, z: Floats, drawing: Drawing, stage: str) -> Interaction | None:
     """The test of covariates `z`, by (item of the null, covariate); None where nothing is left to test."""
     score = Score(null, z)
     if score.freedom == 0:
         return None
-    white = score.whitened(null.cells)
+    white = score.whiten(null.cells)
     observed = float(white @ white)
-    drawn = [float(v @ v) for v in map(score.whitened, null.draws(drawing, stage))]
+    drawn = [float(v @ v) for v in map(score.whiten, null.draw(drawing, stage))]
     shape = (z.shape[1], len(null.o))
     return Interaction(
         exceedance(observed, np.array(drawn)),
@@ -83,7 +83,7 @@ def interaction(null: Null, z: Floats, drawing: Drawing, stage: str) -> Interact
 
 
 @jit
-def _information(
+def _compute_information(
     offsets: NDArray[np.int64], factor: Codes, w: Floats, z: Floats, n_factors: int
 ) -> tuple[Floats, Floats]:
     """Items profiled out: of b with itself, by (j, t, k, s), and of b with log o, by (j, t, s)."""

@@ -19,11 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as fisher
 
-from elute.auditing.assumptions.finding import LEVEL, Finding, Panel, exceedance, number, untestable, verdict
+from elute.auditing.assumptions.finding import (
+    LEVEL,
+    Finding,
+    Panel,
+    decide,
+    exceedance,
+    format_p_value,
+    report_untestable,
+)
 from elute.auditing.assumptions.null import STANDARD, Drawing
 from elute.auditing.assumptions.panels import SHOWN
 from elute.cells.counts import Counts
-from elute.cells.factors import describe, rows
+from elute.cells.factors import describe, to_rows
 from elute.errors import EluteError
 from elute.estimate.solve.problem import Floats
 
@@ -40,26 +48,26 @@ _AT_ONCE = 32
 """Logs drawn at a time."""
 
 
-def labelled(counts: Counts, labels: Floats, drawing: Drawing = STANDARD) -> Finding:
+def assess_labels(counts: Counts, labels: Floats, drawing: Drawing = STANDARD) -> Finding:
     """Test every factor by itself, corrected for their number. `effect`: the largest distance of the fitted
     curve from the line, in click rate, at the factor of least p-value."""
     label = np.asarray(labels, np.float64)
     if label.shape != (counts.n_items,):
         raise EluteError(f"{label.size:,} labels for {counts.n_items:,} items: give one an item, NaN where unknown")
-    tested = by_factor(counts, label, drawing)
+    tested = assess_factors(counts, label, drawing)
     if not tested:
-        return untestable(
+        return report_untestable(
             NAME,
-            "Whether click rates are linear in the labels cannot be tested: no factor has items enough of three "
+            "Whether click rates are linear in the labels cannot be tested: no factor has enough items of three "
             "different labels.",
             "Label more items, at three grades of relevance or more, and audit again.",
         )
-    names = [describe(row) for row in rows(counts.factors, range(counts.n_factors))]
+    names = [describe(row) for row in to_rows(counts.factors, range(counts.n_factors))]
     evidence = [{"factor": names[t], "distance": distance, "p_value": p} for t, distance, p in tested]
-    panels = [_panel(counts, label, t, names[t]) for t, *_ in tested[:SHOWN]]
+    panels = [_draw_panel(counts, label, t, names[t]) for t, *_ in tested[:SHOWN]]
     worst, distance, p = tested[0]
-    if verdict(p) == "holds":
-        sentence = f"Click rates are linear in the labels under all {len(evidence):,} factors ({number(p)})."
+    if decide(p) == "holds":
+        sentence = f"Click rates are linear in the labels under all {len(evidence):,} factors ({format_p_value(p)})."
         following = "Affine corrections can be unbiased."
         return Finding(NAME, "holds", p, distance, sentence, following, evidence, panels=panels)
     bent = sum(row[2] <= LEVEL for row in tested)
@@ -69,14 +77,14 @@ def labelled(counts: Counts, labels: Floats, drawing: Drawing = STANDARD) -> Fin
         p,
         distance,
         f"Click rates are not linear in the labels under {bent:,} of {len(evidence):,} factors: most under "
-        f"{names[worst]}, by up to {distance:.3f} ({number(p)}).",
-        _following(label),
+        f"{names[worst]}, by up to {distance:.3f} ({format_p_value(p)}).",
+        _explain_bend(label),
         evidence,
         panels=panels,
     )
 
 
-def _following(label: Floats) -> str:
+def _explain_bend(label: Floats) -> str:
     """What a bend means: of grades it may be the grades' own."""
     if np.nanmax(label) > 1:
         return (
@@ -89,7 +97,7 @@ def _following(label: Floats) -> str:
     )
 
 
-def by_factor(counts: Counts, label: Floats, drawing: Drawing) -> list[tuple[int, float, float]]:
+def assess_factors(counts: Counts, label: Floats, drawing: Drawing) -> list[tuple[int, float, float]]:
     """Factor, distance from the line and corrected p-value; least first."""
     item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
     usable = np.isfinite(label)[item] & (counts.impressions > 0)
@@ -97,7 +105,7 @@ def by_factor(counts: Counts, label: Floats, drawing: Drawing) -> list[tuple[int
     for factor in np.unique(counts.factor[usable]):
         at = np.flatnonzero(usable & (counts.factor == factor))
         n = counts.impressions[at].astype(np.float64)
-        curve = bend(label[item[at]], n)
+        curve = fit_bend(label[item[at]], n)
         if curve is not None:
             rate = counts.clicks[at] / n
             p = float(curve.p_values(rate[curve.kept, None])[0])
@@ -111,12 +119,12 @@ def by_factor(counts: Counts, label: Floats, drawing: Drawing) -> list[tuple[int
         some = least[begin : begin + _AT_ONCE]
         signs = rng.choice(np.array([-1.0, 1.0]), (counts.n_items, len(some)))
         for _, curve, items, rate, _ in found:
-            np.minimum(some, curve.p_values(curve.flipped(rate, signs[items])), out=some)
+            np.minimum(some, curve.p_values(curve.flip(rate, signs[items])), out=some)
     order = sorted(found, key=lambda row: row[4])
     return [(factor, curve.distance(rate), exceedance(-p, -least)) for factor, curve, _, rate, p in order]
 
 
-def _panel(counts: Counts, label: Floats, factor: int, name: str) -> Panel:
+def _draw_panel(counts: Counts, label: Floats, factor: int, name: str) -> Panel:
     """Mean click rates of labels under a factor (of tenths of the items, where labels are many), and the best line."""
     item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
     at = (counts.factor == factor) & np.isfinite(label)[item] & (counts.impressions > 0)
@@ -170,7 +178,7 @@ class Bend:
         p = fisher.sf(statistic * rest / (q * max(known, 1.0)), q, rest)
         return np.asarray(np.where(usable, p, 1.0))
 
-    def flipped(self, y: Floats, signs: Floats) -> Floats:
+    def flip(self, y: Floats, signs: Floats) -> Floats:
         """Click rates on the best line, each at its own distance from it (HC2) on a side by its sign."""
         z = self.w * y
         on = self.line @ (self.line.T @ z)
@@ -182,7 +190,7 @@ class Bend:
         return float(np.abs(self.beyond @ (self.beyond.T @ (self.w * y)) / self.w).max())
 
 
-def bend(x: Floats, n: Floats) -> Bend | None:
+def fit_bend(x: Floats, n: Floats) -> Bend | None:
     """For labels `x` of items with `n` impressions; None where there are too few."""
     values, of, times = np.unique(x, return_inverse=True, return_counts=True)
     kept = np.ones(len(x), np.bool_)

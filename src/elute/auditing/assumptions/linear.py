@@ -13,12 +13,12 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 from scipy.stats import chi2, norm
 
-from elute.auditing.assumptions.finding import LEVEL, Finding, Panel, holm, number, untestable, verdict
-from elute.auditing.assumptions.interaction import LARGEST, Interaction, Score, interaction
-from elute.auditing.assumptions.lines import Line, best_line
+from elute.auditing.assumptions.finding import LEVEL, Finding, Panel, decide, format_p_value, holm, report_untestable
+from elute.auditing.assumptions.interaction import LARGEST, Interaction, Score, assess_interaction
+from elute.auditing.assumptions.lines import Line, fit_best_line
 from elute.auditing.assumptions.null import STANDARD, Drawing, Null
-from elute.auditing.assumptions.panels import SHOWN, shared, two_factors
-from elute.cells.factors import describe, rows
+from elute.auditing.assumptions.panels import SHOWN, draw_two_factors, select_shared_items
+from elute.cells.factors import describe, to_rows
 from elute.estimate.solve.problem import Floats
 
 NAME = "linear"
@@ -30,39 +30,40 @@ MOST_PAIRS = 200
 """Pairs looked at by themselves: those that share the most items."""
 
 
-def linear(null: Null, factors: pa.Table, drawing: Drawing = STANDARD) -> Finding:
+def assess_linear(null: Null, factors: pa.Table, drawing: Drawing = STANDARD) -> Finding:
     """Test all factors at once, then pairs by themselves. `effect`: the largest offset of a pair, in click rate."""
-    kept = null.most_clicked(LARGEST)
-    some = null.among(kept)
+    kept = null.find_most_clicked(LARGEST)
+    some = null.restrict_to(kept)
     found = None
     if len(some.items) > 1:
-        found = interaction(some, inverse_relevance(some)[:, None], drawing, "linear")
+        found = assess_interaction(some, inverse_relevance(some)[:, None], drawing, "linear")
     if found is None:
-        return untestable(
+        return report_untestable(
             NAME,
             "Whether click rates are proportional to relevance cannot be tested: it takes two items or more of "
             "different relevance shown under the same two factors.",
             "Show more items under the same pairs of factors, or merge factors (elute repair), then audit again.",
         )
-    names = [describe(row) for row in rows(factors, kept)]
-    pairs = offsets(some)
+    names = [describe(row) for row in to_rows(factors, kept)]
+    pairs = find_offsets(some)
     evidence: list[dict[str, Any]] = [
         {"a": names[at.a], "b": names[at.b], "offset": at.line.intercept, "se": at.line.se, "p_value": at.p_value}
         for at in pairs
     ]
-    panels = [_panel(some, at, (names[at.a], names[at.b])) for at in pairs[:SHOWN]]
-    by_factor = _by_factor(some, found, names)
+    panels = [_draw_panel(some, at, (names[at.a], names[at.b])) for at in pairs[:SHOWN]]
+    by_factor = _list_factor_offsets(some, found, names)
     worst = evidence[0] if evidence else None
     effect = abs(worst["offset"]) if worst else None
     used = len(np.unique(null.cells.factor))
     among = "" if used <= LARGEST else f" among the {LARGEST:,} most clicked of {used:,} factors"
-    if verdict(found.p_value) == "holds":
+    if decide(found.p_value) == "holds":
         return Finding(
             NAME,
             "holds",
             found.p_value,
             effect,
-            f"Click rates are proportional between factors: no offset is seen{among} ({number(found.p_value)}).",
+            f"Click rates are proportional between factors: no offset is seen{among} "
+            f"({format_p_value(found.p_value)}).",
             "Go on with elute fit --model pbm.",
             evidence,
             by_factor,
@@ -79,7 +80,7 @@ def linear(null: Null, factors: pa.Table, drawing: Drawing = STANDARD) -> Findin
         "rejected",
         found.p_value,
         effect,
-        f"Click rates are not proportional between factors{among} ({number(found.p_value)}){where}.",
+        f"Click rates are not proportional between factors{among} ({format_p_value(found.p_value)}){where}.",
         "If 'affine' holds, fit with --model affine: inverse propensities alone leave a bias.",
         evidence,
         by_factor,
@@ -106,30 +107,30 @@ class Offset(NamedTuple):
     p_value: float
 
 
-def offsets(null: Null) -> list[Offset]:
+def find_offsets(null: Null) -> list[Offset]:
     """For pairs of factors, from the items they share; least p-value first."""
     found: list[Offset] = []
-    for s, t in _most_shared(null):
-        two = null.among(np.array([s, t]))
+    for s, t in _find_most_shared(null):
+        two = null.restrict_to(np.array([s, t]))
         if len(two.items) < FEWEST:
             continue
         score = Score(two, inverse_relevance(two)[:, None])
         if score.freedom == 1:
-            found.append(Offset(s, t, _line(two), float(chi2.sf(float(score.whitened(two.cells)[0]) ** 2, 1))))
+            found.append(Offset(s, t, _fit_line(two), float(chi2.sf(float(score.whiten(two.cells)[0]) ** 2, 1))))
     p = np.array([offset.p_value for offset in found])
     corrected = holm(p)
     return [found[i]._replace(p_value=float(corrected[i])) for i in np.argsort(p, kind="stable")]
 
 
-def _line(two: Null) -> Line:
+def _fit_line(two: Null) -> Line:
     """Of the first factor's click rates on the second's. Variances are those of r·o."""
-    n, c = shared(two.cells, 0, 1)
+    n, c = select_shared_items(two.cells, 0, 1)
     y, x = c / n
     p = np.clip(two.r * two.o[:, None], 1 / (n + 2), 1 - 1 / (n + 2))
-    return best_line(x, y, p[1] * (1 - p[1]) / n[1], p[0] * (1 - p[0]) / n[0])
+    return fit_best_line(x, y, p[1] * (1 - p[1]) / n[1], p[0] * (1 - p[0]) / n[0])
 
 
-def _by_factor(null: Null, found: Interaction, names: list[str]) -> list[dict[str, Any]]:
+def _list_factor_offsets(null: Null, found: Interaction, names: list[str]) -> list[dict[str, Any]]:
     """The offset of every factor in standard errors, and the corrected p-value (Holm); least p-value first.
 
     Offsets are known only up to one common number (relevance has no origin): they are against the factor in the
@@ -154,7 +155,7 @@ def _by_factor(null: Null, found: Interaction, names: list[str]) -> list[dict[st
     ]
 
 
-def _most_shared(null: Null) -> list[tuple[int, int]]:
+def _find_most_shared(null: Null) -> list[tuple[int, int]]:
     """The pairs of factors that share the most items."""
     shape = len(null.items), len(null.o)
     seen = csr_array((np.ones(len(null.item)), (null.item, null.cells.factor)), shape=shape)
@@ -165,10 +166,10 @@ def _most_shared(null: Null) -> list[tuple[int, int]]:
     return [(int(s[i]), int(t[i])) for i in best]
 
 
-def _panel(null: Null, at: Offset, names: tuple[str, str]) -> Panel:
+def _draw_panel(null: Null, at: Offset, names: tuple[str, str]) -> Panel:
     """Items of two factors, with the line through the origin and the best line of any offset."""
     lines = {
         "through the origin (r·o)": (0.0, float(null.o[at.a] / null.o[at.b])),
         "best line (affine)": (at.line.intercept, at.line.slope),
     }
-    return two_factors(null.among(np.array([at.a, at.b])).cells, 0, 1, names, lines)
+    return draw_two_factors(null.restrict_to(np.array([at.a, at.b])).cells, 0, 1, names, lines)

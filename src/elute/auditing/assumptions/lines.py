@@ -33,7 +33,7 @@ class Line(NamedTuple):
     se: float
 
 
-class Lines(NamedTuple):
+class FittedLines(NamedTuple):
     """The lines, each item's place on them, and the weighted squares by factor."""
 
     alpha: Floats
@@ -47,9 +47,9 @@ class Lines(NamedTuple):
         return np.asarray(self.alpha[cells.factor] * self.u[item] + self.beta[cells.factor])
 
 
-def fit_lines(cells: Cells, alpha: Floats, beta: Floats, u: Floats) -> Lines:
+def fit_lines(cells: Cells, alpha: Floats, beta: Floats, u: Floats) -> FittedLines:
     """The least squares from a start."""
-    found = Lines(alpha.copy(), beta.copy(), u.copy(), np.zeros(len(alpha)))
+    found = FittedLines(alpha.copy(), beta.copy(), u.copy(), np.zeros(len(alpha)))
     rate = cells.clicks / cells.impressions
     for _ in range(_REWEIGHTED):
         weight = weights(cells, found.probability(cells))
@@ -57,7 +57,7 @@ def fit_lines(cells: Cells, alpha: Floats, beta: Floats, u: Floats) -> Lines:
     return found
 
 
-def best_line(x: Floats, y: Floats, x_variance: Floats, y_variance: Floats) -> Line:
+def fit_best_line(x: Floats, y: Floats, x_variance: Floats, y_variance: Floats) -> Line:
     """The line of least squares through points with errors in both coordinates, of known variance: the intercept
     follows from the slope, and the slope's angle is searched (York et al. 2004, whose standard error this is)."""
 

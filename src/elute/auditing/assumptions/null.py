@@ -27,12 +27,12 @@ from scipy.linalg import pinvh
 from elute.cells.counts import Amounts, Cells, Counts
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.interior import BARRIER
-from elute.estimate.solve.laplacian import diagonal, grounded, solve
+from elute.estimate.solve.laplacian import diagonal, grounded_laplacian, solve
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.profile import fit_items
 from elute.estimate.solve.standard_errors import information
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.kernels.unionfind import find_roots, link_cells, singletons
 from elute.progress import Progress, silent
 
 REPLICATES = 199
@@ -99,13 +99,13 @@ class Null:
         """By factor: the least factor that items link it to."""
         parent = singletons(len(self.o))
         link_cells(parent, self.cells.offsets, self.cells.factor, np.arange(len(self.o), dtype=np.int32))
-        return roots(parent)
+        return find_roots(parent)
 
     @cached_property
     def inverse(self) -> Floats:
         """Pseudo-inverse of the information about log o with items profiled out; up to `DENSE` factors."""
         n = len(self.o)
-        return np.asarray(pinvh(grounded(*self.cells[:2], self.w, np.arange(n, dtype=np.int32), n)))
+        return np.asarray(pinvh(grounded_laplacian(*self.cells[:2], self.w, np.arange(n, dtype=np.int32), n)))
 
     def energy(self, score: Floats) -> float:
         """By how much twice the log-likelihood rises if propensities move to their maximum: uᵀL⁺u."""
@@ -114,33 +114,33 @@ class Null:
         scale = diagonal(*self.cells[:2], self.w, len(self.o))
         return solve(*self.cells[:2], self.w, None, score, scale, 1e-6, 5_000).energy
 
-    def among(self, factors: NDArray[np.integer]) -> Null:
+    def restrict_to(self, factors: NDArray[np.integer]) -> Null:
         """The same hypothesis on the cells under some factors, which are numbered anew in the order given."""
         place = np.full(len(self.o), -1, np.int32)
         place[factors] = np.arange(len(factors), dtype=np.int32)
         keep = place[self.cells.factor] >= 0
         clicks, cells = (np.bincount(self.item[keep], w, len(self.items)) for w in (self.cells.clicks[keep], None))
         telling = (clicks > 0) & (cells > 1)
-        kept = take(self.cells, keep & telling[self.item])
+        kept = take_cells(self.cells, keep & telling[self.item])
         return Null(kept._replace(factor=place[kept.factor]), self.items[telling], self.o[factors])
 
-    def most_clicked(self, most: int) -> Codes:
+    def find_most_clicked(self, most: int) -> Codes:
         """The factors in use, by code; of more than `most` those with the most clicks."""
         clicks = np.bincount(self.cells.factor, self.cells.clicks, len(self.o))
         used = np.unique(self.cells.factor)
         return np.sort(used[np.argsort(-clicks[used], kind="stable")[:most]])
 
-    def draws(self, drawing: Drawing, stage: str) -> Iterator[Cells]:
+    def draw(self, drawing: Drawing, stage: str) -> Iterator[Cells]:
         """Cells with clicks drawn under the null, given every item's total."""
         rng = np.random.default_rng(drawing.seed)
         p = np.clip(self.r[self.item] * self.o[self.cells.factor], 1 - _BELOW_ONE, _BELOW_ONE)
-        p = tilted(*self.cells, p)
+        p = tilt_odds(*self.cells, p)
         for replicate in range(drawing.replicates):
             drawing.progress(stage, replicate + 1, drawing.replicates)
-            yield self.cells._replace(clicks=given_totals(*self.cells, p, rng))
+            yield self.cells._replace(clicks=draw_given_totals(*self.cells, p, rng))
 
 
-def null(counts: Counts) -> Null:
+def fit_null(counts: Counts) -> Null:
     """Fit r·o by maximum likelihood to the cells that can contradict it."""
     n = counts.n_factors
     shown, clicked = (np.bincount(counts.factor, amounts, n) for amounts in (counts.impressions, counts.clicks))
@@ -148,39 +148,39 @@ def null(counts: Counts) -> Null:
     item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
     keep = (counts.impressions >= np.maximum(FILLED * rate[counts.factor], 1)) & (rate[counts.factor] > 0)
     o = np.zeros(n)
-    if (keep := _telling(counts, item, keep)).any():
-        cells = with_cells(counts.factors, take(counts, keep))
+    if (keep := _find_informative(counts, item, keep)).any():
+        cells = make_counts(counts.factors, take_cells(counts, keep))
         o = PBM(relevance_prior="none").fit(cells, allow_unidentified=True).propensity_
-        keep = _telling(counts, item, keep & np.isfinite(o)[counts.factor] & (o > 0)[counts.factor])
-    return Null(take(counts, keep), np.unique(item[keep]), np.where(np.isfinite(o), o, 0.0))
+        keep = _find_informative(counts, item, keep & np.isfinite(o)[counts.factor] & (o > 0)[counts.factor])
+    return Null(take_cells(counts, keep), np.unique(item[keep]), np.where(np.isfinite(o), o, 0.0))
 
 
-def _telling(counts: Counts, item: NDArray[np.int64], keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _find_informative(counts: Counts, item: NDArray[np.int64], keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Of some cells, those of items that have clicks, under two factors or more."""
     clicks = np.bincount(item[keep], counts.clicks[keep], counts.n_items)
     cells = np.bincount(item[keep], minlength=counts.n_items)
     return np.asarray(keep & ((clicks > 0) & (cells > 1))[item])
 
 
-def with_cells(factors: pa.Table, cells: Cells) -> Counts:
+def make_counts(factors: pa.Table, cells: Cells) -> Counts:
     """Cells under these factors as counts; their items have no names."""
     items = pa.table({"item": np.arange(len(cells.offsets) - 1)})
     return Counts(*cells, factors, None, 0.0, lambda: items)
 
 
-def take(cells: Cells | Counts, keep: NDArray[np.bool_]) -> Cells:
+def take_cells(cells: Cells | Counts, keep: NDArray[np.bool_]) -> Cells:
     """Some cells, and of the items those that have any."""
     ends = np.concatenate(([0], np.cumsum(keep)))[cells.offsets]
     return Cells(np.unique(ends), cells.factor[keep], cells.impressions[keep], cells.clicks[keep])
 
 
-def scores(cells: Cells, r: Floats, o: Floats) -> tuple[Floats, float]:
+def compute_scores(cells: Cells, r: Floats, o: Floats) -> tuple[Floats, float]:
     """By cell, the slope of the log-likelihood in log p; and the deviance from the saturated model."""
-    return _scores(*cells, r, o)
+    return _compute_scores(*cells, r, o)
 
 
 @jit
-def _scores(
+def _compute_scores(
     offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, r: Floats, o: Floats
 ) -> tuple[Floats, float]:
     out = np.empty(factor.shape[0])
@@ -201,7 +201,7 @@ def _scores(
 
 
 @jit
-def tilted(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, p: Floats) -> Floats:
+def tilt_odds(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, p: Floats) -> Floats:
     """Odds p/(1-p) times a number for each item, such that its expected clicks are its clicks.
 
     Given their sum, binomials do not change by that, and drawing them until they have it succeeds soonest."""
@@ -230,7 +230,7 @@ def tilted(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clic
 
 
 @jit
-def given_totals(
+def draw_given_totals(
     offsets: NDArray[np.int64],
     factor: Codes,
     impressions: Amounts,

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.stats import chi2
 
-from elute.auditing.assumptions.finding import Finding, number, untestable, verdict
+from elute.auditing.assumptions.finding import Finding, decide, format_p_value, report_untestable
 from elute.cells.counts import Counts
-from elute.estimate.solve.laplacian import diagonal, grounded, solve
+from elute.estimate.solve.laplacian import diagonal, grounded_laplacian, solve
 from elute.estimate.solve.problem import Floats
-from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.kernels.unionfind import find_roots, link_cells, singletons
 
 NAME = "pairwise debiasing"
 
@@ -42,26 +42,27 @@ class Violation(NamedTuple):
     error: float
 
 
-def pairwise(counts: Counts, relevance: Floats, propensity: Floats) -> Finding:
+def assess_pairwise(counts: Counts, relevance: Floats, propensity: Floats) -> Finding:
     """Test for equal propensities. `effect`: the smallest root mean square error of P(no click) that any choice of
     t⁺ and t⁻ leaves."""
-    statistic, freedom = equal_propensities(counts)
+    statistic, freedom = compute_equality_statistic(counts)
     if freedom == 0:
-        return untestable(
+        return report_untestable(
             NAME,
             "Pairwise debiasing cannot be tested: no item with clicks was shown under two factors.",
             "Show items under more than one factor (elute repair --method swap names them), then audit again.",
         )
     p = float(chi2.sf(statistic, freedom))
-    worst = violation(counts, relevance, propensity)
+    worst = measure_violation(counts, relevance, propensity)
     effect = worst.error if worst else None
-    if verdict(p) == "holds":
+    if decide(p) == "holds":
         return Finding(
             NAME,
             "holds",
             p,
             effect,
-            f"No position bias is seen ({number(p)}), so pairwise debiasing has nothing to correct and does no harm.",
+            f"No position bias is seen ({format_p_value(p)}), so pairwise debiasing has nothing to correct and does no "
+            "harm.",
             "Ranking by click rates is as good here.",
         )
     ratios = ""
@@ -73,13 +74,13 @@ def pairwise(counts: Counts, relevance: Floats, propensity: Floats) -> Finding:
         p,
         effect,
         "Unbiased LambdaMART assumes that clicks and non-clicks are both proportional to relevance, which implies no "
-        f"bias at all, but propensities differ here ({number(p)}){ratios}.",
+        f"bias at all, but propensities differ here ({format_p_value(p)}){ratios}.",
         "Do not rely on XGBoost's lambdarank_unbiased (it rests on this) nor read LightGBM's position offsets as "
         "propensities; weight by the propensities of elute fit.",
     )
 
 
-def violation(counts: Counts, relevance: Floats, propensity: Floats) -> Violation | None:
+def measure_violation(counts: Counts, relevance: Floats, propensity: Floats) -> Violation | None:
     """With t⁺ = o, which clicks want: what is left of Eq. 37 at its best t⁻, by least squares over impressions.
 
     None where fewer than two items have a relevance and propensity in reach."""
@@ -103,7 +104,7 @@ def violation(counts: Counts, relevance: Floats, propensity: Floats) -> Violatio
     return Violation(worst, float(least[worst]), float(most[worst]), error)
 
 
-def equal_propensities(counts: Counts) -> tuple[float, int]:
+def compute_equality_statistic(counts: Counts) -> tuple[float, int]:
     """The generalised Cochran–Mantel–Haenszel statistic of factor against click, items as strata, and its degrees of
     freedom. The covariance of an item's clicks, given their number C among N, is C(N - C)/(N(N - 1)) times
     diag(n) - nnᵀ/N: a Laplacian, like the information matrix."""
@@ -116,18 +117,18 @@ def equal_propensities(counts: Counts) -> tuple[float, int]:
     )
     if size <= DENSE:
         every = np.arange(size, dtype=np.int32)
-        values, vectors = eigh(grounded(counts.offsets, counts.factor, weight, every, size))
+        values, vectors = eigh(grounded_laplacian(counts.offsets, counts.factor, weight, every, size))
         inside = values > _SINGULAR * max(float(values.max()), 1e-300)
         return float(((vectors[:, inside].T @ u) ** 2 / values[inside]).sum()), int(inside.sum())
     scale = diagonal(counts.offsets, counts.factor, weight, size)
     end = solve(counts.offsets, counts.factor, weight, None, u, scale, 1e-9, 10_000)
-    return end.energy, _rank(counts, weight > 0)
+    return end.energy, _compute_rank(counts, weight > 0)
 
 
-def _rank(counts: Counts, telling: NDArray[np.bool_]) -> int:
+def _compute_rank(counts: Counts, telling: NDArray[np.bool_]) -> int:
     """Factors of the cells that say something, less the parts their items join them to."""
     ends = np.concatenate(([0], np.cumsum(telling)))[counts.offsets]
     parent = singletons(counts.n_factors)
     link_cells(parent, np.unique(ends), counts.factor[telling], np.arange(counts.n_factors, dtype=np.int32))
     used = np.unique(counts.factor[telling])
-    return len(used) - len(np.unique(roots(parent)[used]))
+    return len(used) - len(np.unique(find_roots(parent)[used]))

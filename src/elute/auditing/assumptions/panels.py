@@ -17,7 +17,7 @@ MOST_POINTS = 100
 """Items of a panel: those with the most impressions under both factors."""
 
 
-def shared(cells: Cells, a: int, b: int) -> tuple[Floats, Floats]:
+def select_shared_items(cells: Cells, a: int, b: int) -> tuple[Floats, Floats]:
     """Impressions and clicks of the items that two factors share, by factor and item."""
     n, c = np.zeros((2, len(cells.offsets) - 1)), np.zeros((2, len(cells.offsets) - 1))
     item = np.repeat(np.arange(n.shape[1]), np.diff(cells.offsets))
@@ -28,12 +28,12 @@ def shared(cells: Cells, a: int, b: int) -> tuple[Floats, Floats]:
     return n[:, both], c[:, both]
 
 
-def two_factors(
+def draw_two_factors(
     cells: Cells, a: int, b: int, names: tuple[str, str], lines: Mapping[str, tuple[float, float]]
 ) -> Panel:
     """Click rates of the items that two factors share: under `a` upwards, under `b` across. `lines`: of a's rate on
     b's."""
-    n, c = shared(cells, a, b)
+    n, c = select_shared_items(cells, a, b)
     kept = np.argsort(-n.min(axis=0), kind="stable")[:MOST_POINTS]
     n, c = n[:, kept], c[:, kept]
     rate, se = c / n, np.sqrt(variance(n, c))

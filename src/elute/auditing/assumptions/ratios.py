@@ -10,12 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from elute.auditing.assumptions.null import Null, null, take, with_cells
+from elute.auditing.assumptions.null import Null, fit_null, make_counts, take_cells
 
 LISTED = 20
 
 
-class Difference(NamedTuple):
+class RatioDifference(NamedTuple):
     """log(o_a/o_b) in group `first` less that in group `second`; factors and groups by code."""
 
     a: int
@@ -28,11 +28,11 @@ class Difference(NamedTuple):
     """Of no difference, corrected for all that were looked at (Bonferroni: most are not kept)."""
 
 
-def differences(base: Null, label: NDArray[np.int64]) -> list[Difference]:
+def find_differences(base: Null, label: NDArray[np.int64]) -> list[RatioDifference]:
     """Between any two groups, for any two factors that both determine; `label`: the group of every item of the null.
     Furthest from 0 in standard errors first, at most `LISTED`."""
-    fits = {int(code): _alone(base, label == code) for code in np.unique(label)}
-    found: list[Difference] = []
+    fits = {int(code): _fit_alone(base, label == code) for code in np.unique(label)}
+    found: list[RatioDifference] = []
     looked = 0
     for first, second in combinations(fits, 2):
         one, two = fits[first], fits[second]
@@ -51,12 +51,12 @@ def differences(base: Null, label: NDArray[np.int64]) -> list[Difference]:
         for i in np.argsort(-z, kind="stable")[:LISTED]:
             if se[i] > 0:
                 s, t, gap = int(shared[a[i]]), int(shared[b[i]]), float(off[a[i]] - off[b[i]])
-                found.append(Difference(s, t, first, second, gap, float(se[i]), float(2 * norm.sf(z[i]))))
+                found.append(RatioDifference(s, t, first, second, gap, float(se[i]), float(2 * norm.sf(z[i]))))
     found.sort(key=lambda row: -abs(row.difference) / row.se)
     return [row._replace(p_value=min(row.p_value * looked, 1.0)) for row in found[:LISTED]]
 
 
-def _alone(base: Null, items: NDArray[np.bool_]) -> Null:
+def _fit_alone(base: Null, items: NDArray[np.bool_]) -> Null:
     """r·o fitted to some of the items."""
-    cells = take(base.cells, items[base.item])
-    return null(with_cells(pa.table({"factor": np.arange(len(base.o))}), cells))
+    cells = take_cells(base.cells, items[base.item])
+    return fit_null(make_counts(pa.table({"factor": np.arange(len(base.o))}), cells))

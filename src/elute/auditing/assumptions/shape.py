@@ -28,10 +28,10 @@ class Shape:
             return "Whether clicks are linear or affine in relevance cannot be told from this log."
         words = {"linear": "linear in relevance", "affine": "affine in relevance, not linear", "neither": "not affine"}
         forms: tuple[Form, ...] = ("linear", "affine", "neither")
-        parts = [f"{form} under {under}" for form in forms if (under := self._under(form))]
+        parts = [f"{form} under {under}" for form in forms if (under := self._list_factors(form))]
         return f"Click probability is {words[self.overall]}. By factor: {'; '.join(parts) or 'unknown'}."
 
-    def _under(self, form: Form) -> str:
+    def _list_factors(self, form: Form) -> str:
         """The factors of one form, the first few."""
         names = [name for name, found in self.factors.items() if found == form]
         return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
@@ -45,19 +45,19 @@ class Shape:
         }
 
 
-def shape(findings: Sequence[Finding]) -> Shape:
+def classify_shape(findings: Sequence[Finding]) -> Shape:
     """From the findings of `assumptions`."""
     by_name = {finding.name: finding for finding in findings}
     linear, affine = by_name["linear"], by_name["affine"]
     offset = {row["factor"]: row["p_value"] <= LEVEL for row in linear.factors}
     bent = {row["factor"]: row["p_value"] <= LEVEL for row in affine.evidence}
     names = dict.fromkeys((*(row["against"] for row in linear.factors), *offset, *bent))
-    factors = {name: _form(offset.get(name, False if linear.factors else None), bent.get(name)) for name in names}
+    factors = {name: _classify(offset.get(name, False if linear.factors else None), bent.get(name)) for name in names}
     tested = {"holds": False, "rejected": True, "untestable": None}
-    return Shape(_form(tested[linear.verdict], tested[affine.verdict]), factors)
+    return Shape(_classify(tested[linear.verdict], tested[affine.verdict]), factors)
 
 
-def _form(offset: bool | None, bent: bool | None) -> Form:
+def _classify(offset: bool | None, bent: bool | None) -> Form:
     """None: not tested. Linear clicks are affine, so nothing more needs to hold for them."""
     if bent:
         return "neither"

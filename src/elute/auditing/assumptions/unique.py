@@ -8,9 +8,9 @@ import numpy as np
 
 from elute.auditing.assumptions.finding import Finding
 from elute.cells.counts import Counts
-from elute.cells.factors import describe, rows
+from elute.cells.factors import describe, to_rows
 from elute.estimate.solve.problem import Floats
-from elute.identify.consistency import LISTED, Flat, consistency
+from elute.identify.consistency import LISTED, FlatDirection, check_consistency
 
 NAME = "unique fit"
 
@@ -19,11 +19,11 @@ DIRECTIONS = 20
 """Flat directions told."""
 
 
-def unique(counts: Counts, relevance: Floats, propensity: Floats) -> Finding:
+def assess_unique(counts: Counts, relevance: Floats, propensity: Floats) -> Finding:
     """Whether any other relevance fits as well. No p-value: it is a matter of where items were shown, not of chance.
     `effect`: the share of items that are not determined. Evidence: the flat directions, with the items and factors
     that move together and how far."""
-    found = consistency(counts, np.nan_to_num(relevance), np.nan_to_num(propensity))
+    found = check_consistency(counts, np.nan_to_num(relevance), np.nan_to_num(propensity))
     share = float((~found.item_determined).mean())
     if found.consistent:
         return Finding(NAME, "holds", None, share, found.sentence, "Relevance can be compared across all items.")
@@ -34,14 +34,14 @@ def unique(counts: Counts, relevance: Floats, propensity: Floats) -> Finding:
         share,
         found.sentence,
         "elute repair (merge offline, or swap online) links what hangs loose; compare items within components only.",
-        [_row(counts, flat) for flat in found.flat[:DIRECTIONS]],
+        [_describe_direction(counts, flat) for flat in found.flat[:DIRECTIONS]],
     )
 
 
-def _row(counts: Counts, flat: Flat) -> dict[str, Any]:
+def _describe_direction(counts: Counts, flat: FlatDirection) -> dict[str, Any]:
     """One flat direction by name, and in words."""
-    items = dict(zip(flat.items[:LISTED].tolist(), rows(counts.items, flat.items[:LISTED]), strict=True))
-    factors = dict(zip(flat.factors[:LISTED].tolist(), rows(counts.factors, flat.factors[:LISTED]), strict=True))
+    items = dict(zip(flat.items[:LISTED].tolist(), to_rows(counts.items, flat.items[:LISTED]), strict=True))
+    factors = dict(zip(flat.factors[:LISTED].tolist(), to_rows(counts.factors, flat.factors[:LISTED]), strict=True))
     return {
         "items": len(flat.items),
         "factors": len(flat.factors),

@@ -29,11 +29,11 @@ CLIP = float(logit(0.99))
 
 def dv(strata: list[Stratum], rng: np.random.Generator) -> tuple[float, float]:
     """The mean bound over repetitions, and its standard error."""
-    lightgbm = _lightgbm()
+    lightgbm = _import_lightgbm()
     grade = np.repeat(np.arange(len(strata)), [s.n for s in strata])
     x = np.concatenate([(s.x + 0.5) / s.n for s in strata])
     y = np.concatenate([(s.y + 0.5) / s.n for s in strata])
-    runs = [bound(*_log_odds(lightgbm, x, y, grade, rng)) for _ in range(REPETITIONS)]
+    runs = [bound(*_estimate_log_odds(lightgbm, x, y, grade, rng)) for _ in range(REPETITIONS)]
     values, errors = np.array(runs).T
     # Repetitions share the documents: what they differ by is noise beside the error that the documents bring.
     return float(values.mean()), float(np.sqrt(np.mean(errors**2) + values.var(ddof=1) / REPETITIONS))
@@ -46,7 +46,7 @@ def bound(p: Floats, q: Floats) -> tuple[float, float]:
     return float(p.mean() - np.log(mean)), float(np.sqrt(p.var() / len(p) + ratio.var() / mean**2 / len(q)))
 
 
-def _log_odds(
+def _estimate_log_odds(
     lightgbm: ModuleType, x: Floats, y: Floats, grade: Ints, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Calibrated, of every document as it is and of every document with another's policy score."""
@@ -77,17 +77,19 @@ def _log_odds(
         rows = np.concatenate((joint[seen], independent[seen]))
         data = lightgbm.Dataset(rows, np.repeat([1, 0], seen.sum()), categorical_feature=[2])
         trees = lightgbm.train(parameters, data, TREES)
-        intercept, slope = _calibrated(_raw(trees, joint[calibrating]), _raw(trees, independent[calibrating]))
+        intercept, slope = _calibrate(
+            _predict_raw(trees, joint[calibrating]), _predict_raw(trees, independent[calibrating])
+        )
         for out, sample in ((p, joint), (q, independent)):
-            out[held] = np.clip(intercept + slope * _raw(trees, sample[held]), -CLIP, CLIP)
+            out[held] = np.clip(intercept + slope * _predict_raw(trees, sample[held]), -CLIP, CLIP)
     return p, q
 
 
-def _raw(trees: Any, rows: Floats) -> Floats:
+def _predict_raw(trees: Any, rows: Floats) -> Floats:
     return np.asarray(trees.predict(rows, raw_score=True), np.float64)
 
 
-def _calibrated(p: Floats, q: Floats) -> tuple[float, float]:
+def _calibrate(p: Floats, q: Floats) -> tuple[float, float]:
     """Intercept and slope of a logistic regression of m on log odds, by Newton; a slope below 0 is none."""
     design = np.column_stack((np.ones(len(p) + len(q)), np.concatenate((p, q))))
     label = np.repeat([1.0, 0.0], [len(p), len(q)])
@@ -102,7 +104,7 @@ def _calibrated(p: Floats, q: Floats) -> tuple[float, float]:
     return (float(beta[0]), float(beta[1])) if beta[1] > 0 else (0.0, 0.0)
 
 
-def _lightgbm() -> ModuleType:
+def _import_lightgbm() -> ModuleType:
     try:
         import lightgbm
     except ImportError:

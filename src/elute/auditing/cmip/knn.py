@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import digamma, log_ndtr
 
 from elute.auditing.cmip.ksg import neighbour_distance
-from elute.auditing.cmip.local import Floats, Local, standardised
+from elute.auditing.cmip.local import Floats, Local, standardise
 from elute.auditing.cmip.strata import Ints, Stratum
 
 K = 7
@@ -33,19 +33,19 @@ DOCUMENTS_PER_CELL = 20
 def knn(stratum: Stratum, rng: np.random.Generator) -> Local:
     """The log density ratio at every document."""
     if (stratum.x_level.max() + 1) * (stratum.y_level.max() + 1) * DOCUMENTS_PER_CELL <= stratum.n:
-        return discrete(stratum.x_level, stratum.y_level)
-    u, v = (standardised(np.sort(rng.standard_normal(stratum.n))[rank]) for rank in (stratum.x, stratum.y))
+        return estimate_discrete(stratum.x_level, stratum.y_level)
+    u, v = (standardise(np.sort(rng.standard_normal(stratum.n))[rank]) for rank in (stratum.x, stratum.y))
     r = float(np.mean(u * v))
     w = np.column_stack(((u + v) / np.sqrt(2 * (1 + r)), (u - v) / np.sqrt(2 * (1 - r))))
     distance = neighbour_distance(w, K)
-    share = _log_share(w[:, 0], distance) + _log_share(w[:, 1], distance)
+    share = _log_mass(w[:, 0], distance) + _log_mass(w[:, 1], distance)
     gaussian = -0.5 * np.log1p(-(r**2)) - 0.5 * (np.sum(w**2, axis=1) - u**2 - v**2)
     # Two means and two variances were fitted, which makes each document look 1 / (2n) likelier under N(0, I) a piece.
     fitted = 4 / (2 * stratum.n)
     return Local(gaussian + digamma(K) - digamma(stratum.n) - share + fitted, EXTRA)
 
 
-def discrete(x: Ints, y: Ints) -> Local:
+def estimate_discrete(x: Ints, y: Ints) -> Local:
     """Log ratio of joint to product frequencies; Miller's correction takes off the bias to the order 1/n."""
     n = len(x)
     table = np.zeros((x.max() + 1, y.max() + 1))
@@ -55,7 +55,7 @@ def discrete(x: Ints, y: Ints) -> Local:
     return Local(np.log(table[x, y] * n / (rows[x] * columns[y])) - bias)
 
 
-def _log_share(centre: Floats, radius: Floats) -> Floats:
+def _log_mass(centre: Floats, radius: Floats) -> Floats:
     """ln of the standard normal's share of centre ± radius, in the lower tail, where it keeps its digits."""
     below = -np.abs(centre)
     high = log_ndtr(below + radius)

@@ -1,7 +1,7 @@
 """The nearest-neighbour estimate of Kraskov, Stögbauer and Grassberger (2004; their first), within a grade.
 
 On normal scores of ranks. Where dependence is strong it is too high (by .01 at a correlation of .9 and 1,000 documents
-a grade), which its interval does not know of: see `knn` for what mends that.
+a grade), which its interval does not know of: see `knn` for what repairs that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def ksg(stratum: Stratum) -> Local:
     grid = np.asarray(ndtri((np.arange(stratum.n) + 0.5) / stratum.n), np.float64)
     u, v = grid[stratum.x], grid[stratum.y]
     distance = neighbour_distance(np.column_stack((u, v)), K)
-    counts = [_within(grid, scores, distance) for scores in (u, v)]
+    counts = [_count_within(grid, scores, distance) for scores in (u, v)]
     return Local(digamma(K) + digamma(stratum.n) - digamma(counts[0]) - digamma(counts[1]), EXTRA)
 
 
@@ -33,7 +33,7 @@ def neighbour_distance(points: Floats, k: int) -> Floats:
     return np.asarray(tree.query(points, [k + 1], p=np.inf, workers=-1)[0][:, 0], np.float64)
 
 
-def _within(grid: Floats, scores: Floats, distance: Floats) -> Floats:
+def _count_within(grid: Floats, scores: Floats, distance: Floats) -> Floats:
     """How many of `grid` are closer than `distance`, the point itself counted.
 
     The neighbour at that very distance must not be: rounding would let it in, and the estimate down by up to .02.

@@ -23,7 +23,7 @@ class Local(NamedTuple):
     extra: float = 0.0
 
 
-def standardised(values: Floats) -> Floats:
+def standardise(values: Floats) -> Floats:
     """Mean 0 and variance 1."""
     centred = values - values.mean()
     return np.asarray(centred / np.sqrt(np.mean(centred**2)), np.float64)

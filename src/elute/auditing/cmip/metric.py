@@ -69,7 +69,7 @@ def cmip(
         raise EluteError(f"a p-value needs at least 1 permutation; permutations is {permutations}")
     rng = np.random.default_rng(seed)
     strata, notes = stratify(scores, policy_scores, grades, rng)
-    informative = [s for s in strata if not s.constant]
+    informative = [s for s in strata if not s.is_constant]
     n = sum(s.n for s in strata)
     mean, error = _estimate(name, strata, informative, rng) if informative else (0.0, 0.0)
     if any(abs(np.corrcoef(s.x, s.y)[0, 1]) > 0.9999 for s in informative):
@@ -90,13 +90,13 @@ def _estimate(
         mean, error = dv(informative, rng)
         return share * mean, share * error
     if name == "knn":
-        return _pooled(strata, lambda stratum: knn(stratum, rng))
-    return _pooled(strata, ksg if name == "ksg" else copula)
+        return _pool(strata, lambda stratum: knn(stratum, rng))
+    return _pool(strata, ksg if name == "ksg" else copula)
 
 
-def _pooled(strata: list[Stratum], estimator: Callable[[Stratum], Local]) -> tuple[float, float]:
+def _pool(strata: list[Stratum], estimator: Callable[[Stratum], Local]) -> tuple[float, float]:
     """The mean over all documents, and its standard error."""
-    parts = [Local(np.zeros(s.n)) if s.constant else estimator(s) for s in strata]
+    parts = [Local(np.zeros(s.n)) if s.is_constant else estimator(s) for s in strata]
     values = np.concatenate([part.log_ratio for part in parts])
     extra = sum(part.extra * len(part.log_ratio) for part in parts) / len(values)
     return float(values.mean()), float(np.sqrt((values.var() + extra) / len(values)))

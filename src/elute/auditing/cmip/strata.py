@@ -42,7 +42,7 @@ class Stratum:
         return len(self.x)
 
     @property
-    def constant(self) -> bool:
+    def is_constant(self) -> bool:
         """Whether one of the scores is: then it says nothing about the other."""
         return bool(self.x_level.max() == 0 or self.y_level.max() == 0)
 
@@ -53,7 +53,9 @@ def stratify(
     """The strata that can be used, and in words what was done to get them."""
     x, y, grade = (np.asarray(a, np.float64) for a in (scores, policy_scores, grades))
     if x.ndim != 1 or x.shape != y.shape or x.shape != grade.shape:
-        raise EluteError(f"scores, policy_scores and grades must be equally long; {x.shape}, {y.shape}, {grade.shape}")
+        raise EluteError(
+            f"scores, policy_scores and grades must be equally long, not {x.shape}, {y.shape}, {grade.shape}"
+        )
     for name, values in (("scores", x), ("policy_scores", y), ("grades", grade)):
         if np.isnan(values).any():
             raise EluteError(f"{np.isnan(values).sum():,} of {name} are NaN; leave these documents out")
@@ -75,15 +77,15 @@ def stratify(
         count = sum(len(members[g]) for g in left_out)
         named = ", ".join(f"{values[g]:g}" for g in left_out)
         notes.append(f"grades with fewer than {SMALLEST} documents left out: {named} ({count} documents)")
-    strata = [Stratum(float(values[g]), *_ranked(x[members[g]], y[members[g]], rng)) for g in kept]
-    constant = [s for s in strata if s.constant]
+    strata = [Stratum(float(values[g]), *_rank_scores(x[members[g]], y[members[g]], rng)) for g in kept]
+    constant = [s for s in strata if s.is_constant]
     if constant:
         named = ", ".join(f"{s.grade:g}" for s in constant)
         notes.append(f"a score is constant, which tells nothing and counts 0, within grade {named}")
     return strata, notes
 
 
-def _ranked(x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Ints, Ints, Ints, Ints]:
+def _rank_scores(x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Ints, Ints, Ints, Ints]:
     ranks, levels = [], []
     for values in (x, y):
         order = np.lexsort((rng.random(len(values)), values))

@@ -9,81 +9,81 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from elute.auditing.comparison import Compared, ModelAudit, Ranked
-from elute.cli.text import count, plain
+from elute.auditing.comparison import Comparison, ModelAudit, RankingQuality
+from elute.cli.text import format_count, to_one_line
 
 _MARKS = {"pass": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
 
 
-def show(console: Console, audit: Compared, folder: str) -> None:
+def show(console: Console, audit: Comparison, folder: str) -> None:
     """Print the page; `folder` is that of the fit to take."""
-    text = Text(f"Take {plain(audit.selected)}. ", style="bold")
-    text.append(plain(audit.selection.sentence, 200), style="not bold")
+    text = Text(f"Take {to_one_line(audit.selected)}. ", style="bold")
+    text.append(to_one_line(audit.selection.sentence, 200), style="not bold")
     console.print(Padding(text, (1, 2)))
-    console.print(Padding(_figures(audit), (0, 2, 1, 2)))
+    console.print(Padding(_tabulate_figures(audit), (0, 2, 1, 2)))
     if any(model.ranked is not None for model in audit.models):
-        console.print(Padding(_rankings(audit), (0, 2, 1, 2)))
+        console.print(Padding(_tabulate_rankings(audit), (0, 2, 1, 2)))
     shared = set.intersection(*(set(model.notes) for model in audit.models))
     for model in audit.models:
-        console.print(Padding(_sentence(model, [note for note in model.notes if note not in shared]), (0, 2)))
+        console.print(Padding(_write_sentence(model, [note for note in model.notes if note not in shared]), (0, 2)))
     for note in audit.models[0].notes:
         if note in shared:
-            console.print(Padding(Text(f"- {plain(note, 240)}", style="dim"), (0, 2)))
+            console.print(Padding(Text(f"- {to_one_line(note, 240)}", style="dim"), (0, 2)))
     command = shlex.join(["elute", "judge", folder, "--format", "quepid", "--out", "ratings.csv"])
     console.print(Text.assemble(("\n  Next: ", "bold"), command, ("   # or another format", "dim")), soft_wrap=True)
 
 
-def _figures(audit: Compared) -> Table:
+def _tabulate_figures(audit: Comparison) -> Table:
     """A row a model, and below what to compare with."""
     shifted = any(model.shifted is not None for model in audit.models)
-    table = _table(["fit", "model", "perplexity", *(["shifted log"] if shifted else []), "CMIP [95%]", "p", ""])
+    table = _make_table(["fit", "model", "perplexity", *(["shifted log"] if shifted else []), "CMIP [95%]", "p", ""])
     for model in audit.models:
         cmip = model.evidence.cmip
         interval = "–" if cmip is None else f"{cmip.estimate:.3f} [{cmip.low:.3f}, {cmip.high:.3f}]"
         mark, style = _MARKS[model.verdict.word]
         table.add_row(
-            Text(plain(model.name)),
+            Text(to_one_line(model.name)),
             model.model,
-            _figure(model.perplexity.mean, 4),
-            *([_figure(None if model.shifted is None else model.shifted.mean, 4)] if shifted else []),
+            _format_figure(model.perplexity.mean, 4),
+            *([_format_figure(None if model.shifted is None else model.shifted.mean, 4)] if shifted else []),
             interval,
             "–" if cmip is None else f"{cmip.p_value:.2g}",
             Text(f"{mark} {model.verdict.word}", style=style),
         )
-    table.caption = f"Perplexity of the click rate by position: {_figure(audit.by_rank, 4)}"
+    table.caption = f"Perplexity of the click rate by position: {_format_figure(audit.by_rank, 4)}"
     if audit.judged:
-        table.caption += f"\nCMIP on {count(audit.judged)} judged items, in nats; 0 is debiased"
+        table.caption += f"\nCMIP on {format_count(audit.judged)} judged items, in nats; 0 is debiased"
     return table
 
 
-def _rankings(audit: Compared) -> Table:
+def _tabulate_rankings(audit: Comparison) -> Table:
     """How each model's relevance ranks the judged items of a query, and last how the logging policy did."""
-    table = _table(["fit", "nDCG", "ERR", "MRR"])
+    table = _make_table(["fit", "nDCG", "ERR", "MRR"])
     for model in audit.models:
-        table.add_row(Text(plain(model.name)), *_ranking(model.ranked))
+        table.add_row(Text(to_one_line(model.name)), *_format_ranking(model.ranked))
     if audit.policy is not None:
-        table.add_row(Text("logging policy", style="dim"), *_ranking(audit.policy))
+        table.add_row(Text("logging policy", style="dim"), *_format_ranking(audit.policy))
     return table
 
 
-def _table(heads: list[str]) -> Table:
+def _make_table(heads: list[str]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", caption_justify="left")
     for head in heads:
         table.add_column(head, justify="left" if head in ("fit", "model", "") else "right", no_wrap=head != "fit")
     return table
 
 
-def _sentence(model: ModelAudit, notes: list[str]) -> Text:
+def _write_sentence(model: ModelAudit, notes: list[str]) -> Text:
     mark, style = _MARKS[model.verdict.word]
-    text = Text.assemble((f"{mark} {plain(model.name)}: ", style), plain(model.verdict.sentence, 600))
+    text = Text.assemble((f"{mark} {to_one_line(model.name)}: ", style), to_one_line(model.verdict.sentence, 600))
     for note in notes:
-        text.append(f"\n- {plain(note, 240)}", style="dim")
+        text.append(f"\n- {to_one_line(note, 240)}", style="dim")
     return text
 
 
-def _ranking(ranked: Ranked | None) -> list[str]:
-    return ["–"] * len(Ranked._fields) if ranked is None else [_figure(value, 3) for value in ranked]
+def _format_ranking(ranked: RankingQuality | None) -> list[str]:
+    return ["–"] * len(RankingQuality._fields) if ranked is None else [_format_figure(value, 3) for value in ranked]
 
 
-def _figure(value: float | None, digits: int) -> str:
+def _format_figure(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"

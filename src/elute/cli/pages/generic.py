@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from elute.cli.text import count, plain
+from elute.cli.text import format_count, to_one_line
 from elute.identify.generic.identifiability import GenericIdentifiability
 
 _COMPONENTS, _FACTORS = 8, 5
@@ -25,9 +25,9 @@ def show(console: Console, generic: GenericIdentifiability) -> None:
         table.add_column(head, justify="left" if head == "" else "right")
     for number, part in enumerate(generic.parts[:_COMPONENTS], start=1):
         loose = part.undetermined
-        named = "; ".join(plain(factor) for factor in loose[:_FACTORS]) + ("; …" if len(loose) > _FACTORS else "")
+        named = "; ".join(to_one_line(factor) for factor in loose[:_FACTORS]) + ("; …" if len(loose) > _FACTORS else "")
         figures = (number, len(part.factors), part.items, part.null_dimension, len(loose))
-        table.add_row(*(count(figure) for figure in figures), Text(named))
+        table.add_row(*(format_count(figure) for figure in figures), Text(named))
     if len(generic.parts) > _COMPONENTS:
-        table.add_row("…", f"{count(len(generic.parts) - _COMPONENTS)} more")
+        table.add_row("…", f"{format_count(len(generic.parts) - _COMPONENTS)} more")
     console.print(Padding(table, (0, 2, 1, 2)))

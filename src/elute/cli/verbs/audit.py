@@ -28,7 +28,7 @@ Exit code: 0 done, whatever the verdict; 1 something cannot be used, 2 wrong usa
 """
 
 
-def _log_option(command: Callable[..., None]) -> Callable[..., None]:
+def _with_log_option(command: Callable[..., None]) -> Callable[..., None]:
     """The options of every verb that reads a log, with the log itself as an option: the argument is the fits."""
     wrapped: Any = reads_log(command)
     log = click.Option(
@@ -42,7 +42,7 @@ def _log_option(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(epilog=_EPILOG)
 @click.argument("folders", metavar="[DIR...]", nargs=-1, type=click.Path())
 @click.option("--fit", "fits", metavar="DIR...", multiple=True, type=click.Path(), help="Folders 'elute fit' wrote.")
-@_log_option
+@_with_log_option
 @click.option("--labels", type=click.Path(dir_okay=False), help="Items and their grade: query_id, doc_id, grade.")
 @click.option(
     "--policy-scores",
@@ -53,12 +53,15 @@ def _log_option(command: Callable[..., None]) -> Callable[..., None]:
     "--shifted-log", metavar="LOG", multiple=True, type=FILES, help="Clicks under another policy, to predict too."
 )
 @click.option("--assumptions", is_flag=True, help="Test the click model itself on the log; needs no fit.")
-@click.option("--groups", metavar="COL", help="With --assumptions: by what position effects might differ.")
+@click.option("--groups", metavar="COL", help="With --assumptions: the column by which position effects might differ.")
 @click.option(
-    "--charts", metavar="DIR", type=click.Path(file_okay=False), help="With --assumptions: its evidence drawn."
+    "--charts",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="With --assumptions: folder for charts of the evidence.",
 )
-@click.option("--estimator", type=click.Choice(ESTIMATORS), default="knn", show_default=True, help="Of CMIP.")
-@click.option("--seed", default=0, show_default=True, help="Of CMIP's permutations.")
+@click.option("--estimator", type=click.Choice(ESTIMATORS), default="knn", show_default=True, help="Estimator of CMIP.")
+@click.option("--seed", default=0, show_default=True, help="Seed for CMIP's permutations.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def audit(
     log: ClickLog,
@@ -113,7 +116,7 @@ def audit(
             seed=seed,
             progress=progress,
         )
-    for path in [] if charts is None or found.findings is None else tests.draw(charts, found.findings):
+    for path in [] if charts is None or found.findings is None else tests.draw_charts(charts, found.findings):
         click.echo(f"Written to {path}", err=True)
     if as_json:
         click.echo(found.to_json())

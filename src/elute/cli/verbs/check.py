@@ -13,8 +13,6 @@ from elute.results.invocation import Invocation
 if TYPE_CHECKING:
     from elute.log import ClickLog
 
-"""Undetermined factors named in the JSON."""
-
 _EPILOG = """\b
 Examples:
   elute check demo/broken.parquet
@@ -29,12 +27,12 @@ Exit code: 0 recoverable, 3 not recoverable, 1 the log cannot be used, 2 wrong u
 
 @click.command(epilog=_EPILOG)
 @reads_log
-@click.option("--plan", type=click.Path(dir_okay=False), help="As if this repair plan had been carried out.")
+@click.option("--plan", type=click.Path(dir_okay=False), help="Check as if this repair plan had been carried out.")
 @click.option("--explore", is_flag=True, help="Also check every subset of the bias columns.")
 @click.option("--curve", is_flag=True, help="Also check random samples of the log, from 1% to all of it.")
-@click.option("--precision", is_flag=True, help="Also how precisely propensities are determined, and by what.")
-@click.option("--model", metavar="MODEL", help="Also for affine (trust bias) or vector:D clicks, not only r·o.")
-@click.option("--seed", default=0, show_default=True, help="Seed of what --curve and --model draw.")
+@click.option("--precision", is_flag=True, help="Also report how precisely propensities are determined, and by what.")
+@click.option("--model", metavar="MODEL", help="Also check for affine (trust bias) or vector:D clicks, not only r·o.")
+@click.option("--seed", default=0, show_default=True, help="Seed for what --curve and --model draw.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def check(
     log: ClickLog,

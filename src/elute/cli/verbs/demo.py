@@ -38,11 +38,11 @@ class _Step(NamedTuple):
     "--out", type=click.Path(file_okay=False, path_type=Path), default="demo", show_default=True, help="Where to write."
 )
 def demo(out: Path) -> None:
-    """Simulate a sound and a broken log, check both, mend the broken one, fit, audit and judge it, and report."""
+    """Simulate a sound and a broken log, check both, repair the broken one, fit, audit and judge it, and report."""
     from pyarrow.csv import write_csv
     from rich.console import Console
 
-    from elute._util.files import whole, write_parquet
+    from elute._util.files import write_atomically, write_parquet
     from elute.cli.progress import Reporter
     from elute.simulation import toy
 
@@ -53,19 +53,19 @@ def demo(out: Path) -> None:
             progress(f"simulating the {name} log", at, 2)
             table = toy.simulate(_SESSIONS, _QUERIES, broken=name == "broken", seed=_SEED)
             write_parquet(out / f"{name}.parquet", table)
-        with whole(out / "truth.csv") as temporary:
-            write_csv(toy.truth(_QUERIES, _SEED), temporary)
+        with write_atomically(out / "truth.csv") as temporary:
+            write_csv(toy.draw_truth(_QUERIES, _SEED), temporary)
     title = ""
-    for step in _steps(out):
+    for step in _list_steps(out):
         if step.title != title:
             title = step.title
             console.rule(title, style="dim")
         console.print(f"$ {step}", style="bold", soft_wrap=True, highlight=False, markup=False)
-        _run(step)
+        _run_step(step)
     console.print(f"\nOpen {out / 'report.html'} in a browser; then try the commands above on your own log.")
 
 
-def _steps(out: Path) -> list[_Step]:
+def _list_steps(out: Path) -> list[_Step]:
     """From the logs to the page."""
     names = ("sound.parquet", "broken.parquet", "truth.csv", "merge.json", "ratings.csv", "report.html")
     sound, broken, truth, plan, ratings, page = (str(out / name) for name in names)
@@ -75,7 +75,7 @@ def _steps(out: Path) -> list[_Step]:
     return [
         _Step("Check the sound log: documents change places all over the page", ("check", sound)),
         _Step("Check the broken log: positions 1–4 and 5–10 share no document", ("check", broken)),
-        _Step("Repair: the cheapest mend without new traffic", ("repair", broken, "--method", "merge", "--out", plan)),
+        _Step("Repair: the cheapest plan without new traffic", ("repair", broken, "--method", "merge", "--out", plan)),
         _Step(_FIT, ("fit", broken, "--plan", plan, "--out", pbm)),
         _Step(
             _FIT,
@@ -92,7 +92,7 @@ def _steps(out: Path) -> list[_Step]:
     ]
 
 
-def _run(step: _Step) -> None:
+def _run_step(step: _Step) -> None:
     """Run a verb as the command line does; errors go to whoever runs the demo."""
     from elute._util.files import write_text
 

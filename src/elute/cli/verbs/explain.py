@@ -13,7 +13,7 @@ Examples:
 """
 
 
-def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+def _complete_codes(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
     """For completion in a shell: the codes that begin so, with what they mean."""
     from elute.results.explanations import EXPLANATIONS
 
@@ -21,7 +21,7 @@ def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[Completion
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("code", required=False, shell_complete=_codes)
+@click.argument("code", required=False, shell_complete=_complete_codes)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def explain(code: str | None, as_json: bool) -> None:
     """What a code in a warning, a finding or a summary means, why it matters and what to do.

@@ -34,7 +34,7 @@ Exit code: 0 done, 3 the log is not recoverable (see --plan and --allow-unidenti
 """
 
 
-def _clip(_: click.Context, option: click.Parameter, value: str | None) -> float | str | None:
+def _parse_clip(_: click.Context, option: click.Parameter, value: str | None) -> float | str | None:
     if value is None or value == "auto":
         return value
     try:
@@ -50,7 +50,7 @@ def _clip(_: click.Context, option: click.Parameter, value: str | None) -> float
 )
 @click.option("--plan", type=click.Path(dir_okay=False), help="A merge plan: its factors share one propensity.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder to write the fit to.")
-@click.option("--seed", type=int, help="Seed of random starts and draws.  [default: 0]")
+@click.option("--seed", type=int, help="Seed for random starts and draws.  [default: 0]")
 @click.option("--tolerance", type=click.FloatRange(min=0, min_open=True), help="When to stop.  [default: the model's]")
 @click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.  [default: the model's]")
 @click.option("--prior", type=click.Choice(["smooth"]), help="pbm: neighbouring factors are alike.  [default: none]")
@@ -60,12 +60,14 @@ def _clip(_: click.Context, option: click.Parameter, value: str | None) -> float
     help="pbm: a Beta prior fitted to all items.  [default: auto, where items have few clicks]",
 )
 @click.option("--propensities", type=click.Path(), help="ipw, affine-ipw: the folder of a fit, or its Parquet file.")
-@click.option("--clip", metavar="TAU|auto", callback=_clip, help="ipw, affine-ipw: propensities count as at least TAU.")
+@click.option(
+    "--clip", metavar="TAU|auto", callback=_parse_clip, help="ipw, affine-ipw: propensities count as at least TAU."
+)
 @click.option("--self-normalised", is_flag=True, default=None, help="ipw, affine-ipw: divide by what clipping leaves.")
 @click.option("--policy-aware", is_flag=True, default=None, help="ipw, affine-ipw: average an item's propensities.")
 @click.option("--bootstrap", type=click.IntRange(min=2), metavar="B", help="pbm: error bars from B draws of clusters.")
 @click.option("--cluster", metavar="COL", help="What --bootstrap draws.  [default: the query]")
-@click.option("--allow-unidentified", is_flag=True, help="Go on with several components, each at its own scale.")
+@click.option("--allow-unidentified", is_flag=True, help="Continue with several components, each at its own scale.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def fit(
     log: ClickLog,
@@ -104,4 +106,4 @@ def fit(
     page.show(Console(), found, out)
     if out is not None:
         read = [word for source in call.sources for word in ("--log", source)]
-        page.next_step(Console(), Invocation((), call.options).command("audit", "--fit", out, *read))
+        page.show_next_step(Console(), Invocation((), call.options).command("audit", "--fit", out, *read))

@@ -29,10 +29,10 @@ lightgbm and xgboost make a folder to train on from clicks; they need --log, wit
 
 @click.command(epilog=_EPILOG)
 @click.argument("fit", metavar="FIT", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="Who is to read it.")
+@click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="What will read it.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write, or folder for a bundle.")
 @click.option("--grades", metavar="RULE", help="quantiles, or thresholds such as 0.1,0.3,0.6.  [default: quantiles]")
-@click.option("--levels", type=click.IntRange(min=2), help="Grades that quantiles make.  [default: 4]")
+@click.option("--levels", type=click.IntRange(min=2), help="Number of grades that quantiles make.  [default: 4]")
 @click.option(
     "--min-precision",
     type=click.FloatRange(min=0, min_open=True),
@@ -71,27 +71,29 @@ def _show(fields: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from elute.cli.text import count, plain
+    from elute.cli.text import format_count, to_one_line
 
     console = Console()
     if "judgments" in fields:
-        what = f"{count(fields['judgments'])} judgments of {count(fields['queries'])} queries"
+        what = f"{format_count(fields['judgments'])} judgments of {format_count(fields['queries'])} queries"
     else:
-        what = f"{count(fields['clicks'])} clicks on {count(fields['pages'])} pages"
-    console.print(Text(f"\n  {what} for {fields['format']}, written to {plain(fields['out'], 200)}.", style="bold"))
+        what = f"{format_count(fields['clicks'])} clicks on {format_count(fields['pages'])} pages"
+    console.print(
+        Text(f"\n  {what} for {fields['format']}, written to {to_one_line(fields['out'], 200)}.", style="bold")
+    )
     lines = [f"Rule: {fields['rule']}."]
     if "grades" in fields:
-        lines.append("Grades: " + ", ".join(f"{grade}: {count(n)}" for grade, n in fields["grades"].items()))
+        lines.append("Grades: " + ", ".join(f"{grade}: {format_count(n)}" for grade, n in fields["grades"].items()))
     for reason, lost in fields["left_out"].items():
-        lines.append(f"Left out, {_REASONS[reason]}: {_amount(lost)}")
+        lines.append(f"Left out, {_REASONS[reason]}: {_format_amount(lost)}")
     for line in lines:
         console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
     for warning in fields["warnings"]:
-        console.print(Text(f"  Mind: {plain(warning, 600)}.", style="red"), soft_wrap=True)
-    console.print(Text.assemble(("\n  Next: ", "bold"), plain(fields["next"], 600)), soft_wrap=True)
+        console.print(Text(f"  Note: {to_one_line(warning, 600)}.", style="red"), soft_wrap=True)
+    console.print(Text.assemble(("\n  Next: ", "bold"), to_one_line(fields["next"], 600)), soft_wrap=True)
 
 
-def _amount(lost: int | dict[str, int]) -> str:
+def _format_amount(lost: int | dict[str, int]) -> str:
     if isinstance(lost, int):
         return f"{lost:,}"
     queries = f", {lost['queries']:,} whole queries" if lost["queries"] else ""

@@ -58,11 +58,11 @@ _OPTIONS = (
                  help="swap: what an item needs under the factor it is known from."),
     click.option("--budget", type=click.IntRange(min=1), metavar="N", help="swap: impressions to spend in all."),
     click.option("--objective", type=click.Choice(["max", "mean"]), default="max", show_default=True,
-                 help="swap: which standard error a budget is to reduce."),
+                 help="swap: which standard error a budget reduces."),
 )  # fmt: skip
 
 
-def _options(command: Any) -> Any:
+def _add_options(command: Any) -> Any:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -70,16 +70,16 @@ def _options(command: Any) -> Any:
 
 @click.command(epilog=_EPILOG)
 @reads_log
-@_options
+@_add_options
 def repair(
     log: ClickLog, call: Invocation, progress: Progress, method: str, out: str | None, as_json: bool, **given: Any
 ) -> None:
     """What is the cheapest thing that makes this log recoverable?
 
     merge (offline): pairs of factors that are alike enough to share one propensity, so that all components
-    hang together. The price is an error where the two are not seen alike.
+    are connected. The price is an error where the two are not seen equally often.
 
-    swap (online): the few items to show elsewhere, so that all components hang together. No error, but
+    swap (online): the few items to show elsewhere, so that all components are connected. No error, but
     users must be shown them.
     """
     from rich.console import Console
@@ -104,7 +104,7 @@ def _merge(
 ) -> MergePlan:
     from elute.verbs.repair import merge
 
-    return merge(check, bias_features=bias_features, weights=_weights(weights), propensity=propensity, date=date)
+    return merge(check, bias_features=bias_features, weights=_parse_weights(weights), propensity=propensity, date=date)
 
 
 def _swap(
@@ -122,14 +122,14 @@ def _swap(
         check,
         relevance,
         propensity,
-        only_positions=_numbers(only_positions),
+        only_positions=_parse_numbers(only_positions),
         first=_merge(check, **{**given, "propensity": None}) if fitted else None,
         progress=progress,
         **{name: value for name, value in given.items() if name not in ("bias_features", "weights")},
     )
 
 
-def _weights(given: str | None) -> dict[str, float] | None:
+def _parse_weights(given: str | None) -> dict[str, float] | None:
     if given is None:
         return None
     weights = {}
@@ -142,7 +142,7 @@ def _weights(given: str | None) -> dict[str, float] | None:
     return weights
 
 
-def _numbers(given: str | None) -> list[float] | None:
+def _parse_numbers(given: str | None) -> list[float] | None:
     try:
         return None if given is None else [float(part) for part in given.split(",")]
     except ValueError:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from elute.cli.progress import Reporter
+from elute.errors import EluteError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from elute_reproduce.result import Compared, Reproduction
+    from elute_reproduce.result import ComparedValue, Reproduction
 
 _EPILOG = """\b
 Examples:
@@ -23,6 +24,12 @@ Examples:
 \b
 Exit code: 0 it ran (whether or not figures agree: that is the result), 1 it could not.
 """
+
+
+_ELSEWHERE = (
+    "the reproductions are research, and not part of the installed package: clone elute's repository, where they lie in "
+    "research/, and run 'pip install -e .' there"
+)
 
 
 @click.command(epilog=_EPILOG)
@@ -45,9 +52,14 @@ def reproduce(name: str | None, data: Path | None, seeds: int, out: str | None, 
 
     from rich.console import Console
 
-    from elute_reproduce import page
-    from elute_reproduce.studies import STUDIES, reproduce
-    from elute_reproduce.study import Study
+    try:
+        from elute_reproduce import page
+        from elute_reproduce.studies import STUDIES, reproduce
+        from elute_reproduce.study import Study
+    except ModuleNotFoundError as missing:
+        if missing.name != "elute_reproduce":
+            raise
+        raise EluteError(_ELSEWHERE) from None
 
     if name is None:
         for known, shows in STUDIES.items():
@@ -74,7 +86,7 @@ def _show(console: Console, result: Reproduction) -> None:
         for head in (*result.compared[0].where, "published", "measured", ""):
             table.add_column(head)
         for entry in result.compared:
-            table.add_row(*entry.where.values(), *_values(entry))
+            table.add_row(*entry.where.values(), *_format_values(entry))
         console.print(table)
     for claim in result.claims:
         sign = "[green]✓[/]" if claim.holds else "[red]✗[/]"
@@ -83,8 +95,8 @@ def _show(console: Console, result: Reproduction) -> None:
     console.print(f"\n{fields['passed']} agree, {fields['failed']} do not ({result.seconds:.0f} s).")
 
 
-def _values(entry: Compared) -> tuple[str, str, str]:
-    from elute_reproduce.page import number, published
+def _format_values(entry: ComparedValue) -> tuple[str, str, str]:
+    from elute_reproduce.page import format_number, format_published
 
     verdict = {None: "", True: "[green]✓[/]", False: "[red]✗[/]"}[entry.passed]
-    return published(entry), f"{number(entry.mean)} ± {number(entry.sd)}{entry.mark}", verdict
+    return format_published(entry), f"{format_number(entry.mean)} ± {format_number(entry.sd)}{entry.mark}", verdict

@@ -20,7 +20,7 @@ Examples:
   elute simulate --data docs/data/letor.txt --user pbm --sessions 5000 --out clicks.parquet
   elute simulate --data 'docs/data/*.txt' --policy weak --user dbn --user-setting continuation=0.9 --out browsed.parquet
   elute repair browsed.parquet --method swap --out swap.json
-  elute simulate --data docs/data/letor.txt --policy weak --user dbn --swap swap.json --out mended.parquet
+  elute simulate --data docs/data/letor.txt --policy weak --user dbn --swap swap.json --out repaired.parquet
 
 \b
 The log has session_id, query_id, doc_id, position, score and click (and context, for cpbm);
@@ -28,7 +28,7 @@ log.truth.parquet beside it has the true relevance of items and propensity of fa
 """
 
 
-def _settings(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+def _parse_settings(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
     """KEY=VALUE, where a value is JSON, or else text."""
     found = {}
     for setting in given:
@@ -47,18 +47,30 @@ def _settings(_: click.Context, option: click.Parameter, given: tuple[str, ...])
     "--data", multiple=True, required=True, type=FILES, help="Ranking data: LETOR/SVMlight files, or an ULTRA folder."
 )
 @click.option("--policy", type=click.Choice(POLICIES), default="noisy-oracle", show_default=True, help="Who ranks.")
-@click.option("--policy-setting", metavar="KEY=VALUE", multiple=True, callback=_settings, help="As temperature=0.1.")
+@click.option(
+    "--policy-setting",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=_parse_settings,
+    help="For example temperature=0.1.",
+)
 @click.option("--scores", type=click.Path(dir_okay=False), help="Parquet of query_id, doc_id, score.")
 @click.option("--user", type=click.Choice(USERS), default="pbm", show_default=True, help="Who clicks.")
 @click.option(
-    "--user-setting", metavar="KEY=VALUE", multiple=True, callback=_settings, help="As eta=2, propensities=1/k."
+    "--user-setting",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=_parse_settings,
+    help="For example eta=2, propensities=1/k.",
 )
 @click.option("--sessions", type=click.IntRange(min=1), default=100_000, show_default=True, help="Result pages.")
 @click.option("--width", type=click.IntRange(min=1), default=10, show_default=True, help="Results on a page.")
 @click.option("--epsilon", type=click.FloatRange(0, 1), default=0.1, show_default=True, help="Relevance of grade 0.")
-@click.option("--top-grade", type=click.IntRange(min=1), help="The grade surely relevant.  [default: the highest]")
+@click.option(
+    "--top-grade", type=click.IntRange(min=1), help="The grade that is surely relevant.  [default: the highest]"
+)
 @click.option("--swap", type=click.Path(dir_okay=False), help="A swap plan: its pages follow the others.")
-@click.option("--seed", default=0, show_default=True, help="Of everything drawn.")
+@click.option("--seed", default=0, show_default=True, help="Seed for everything drawn.")
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="Where to write the log.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def simulate(

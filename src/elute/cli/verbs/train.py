@@ -64,16 +64,16 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
 @click.option(
     "--validation", multiple=True, type=FILES, help="Graded documents: the ranker with the best nDCG@10 there is kept."
 )
-@click.option("--test", multiple=True, type=FILES, help="Graded documents on which the ranker is measured in the end.")
-@click.option("--patience", type=click.IntRange(min=1), help="Stop after so many validations without a better nDCG.")
+@click.option("--test", multiple=True, type=FILES, help="Graded documents on which the ranker is measured at the end.")
+@click.option("--patience", type=click.IntRange(min=1), help="Stop after this many validations without a better nDCG.")
 @click.option("--steps", type=click.IntRange(min=1), help="Steps, or trees.  [default: 10000; lightgbm: 300]")
 @click.option("--batch", type=click.IntRange(min=1), default=256, show_default=True, help="Pages in a step.")
 @click.option(
     "--rate", type=click.FloatRange(min=0, min_open=True), help="Learning rate.  [default: 0.05; lightgbm: 0.1]"
 )
-@click.option("--seed", default=0, show_default=True, help="Of everything drawn.")
-@click.option("--on-disk", is_flag=True, help="Read features and pages as needed, as is done anyway with large ones.")
-@click.option("--resume", is_flag=True, help="Go on from the folder's checkpoint, if there is one.")
+@click.option("--seed", default=0, show_default=True, help="Seed for everything drawn.")
+@click.option("--on-disk", is_flag=True, help="Read features and pages as needed, as is always done with large ones.")
+@click.option("--resume", is_flag=True, help="Continue from the folder's checkpoint, if there is one.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to write to.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def train(
@@ -113,9 +113,9 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from elute._util.urls import shown
+    from elute._util.urls import hide_secrets
     from elute.cells.factors import describe
-    from elute.cli.text import plain
+    from elute.cli.text import to_one_line
 
     console = Console()
     unit = "trees" if fields["model"] == "lightgbm" else "steps"
@@ -123,7 +123,7 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
     what = f"{fields['learner']} ({fields['model']}): {fields['steps']:,} {unit} in {fields['seconds']:.1f} s"
     console.print(Text(f"\n  {what}, loss {fields['loss']:.4f}{held}.", style="bold"), soft_wrap=True)
     if fields["note"]:
-        console.print(Text(f"  Mind: {plain(fields['note'], 600)}.", style="red"))
+        console.print(Text(f"  Note: {to_one_line(fields['note'], 600)}.", style="red"))
     grid = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
     for head in ("factor", "propensity", "± 2 se of log"):
         grid.add_column(head, justify="left" if head == "factor" else "right")
@@ -131,18 +131,18 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
         factor = {name: value for name, value in row.items() if name not in ("propensity", "log_se")}
         error = row.get("log_se")
         spread = "" if error is None else "reference" if error == 0 else f"{2 * error:.3f}"
-        grid.add_row(Text(plain(describe(factor))), f"{row['propensity']:.3f}", spread)
+        grid.add_row(Text(to_one_line(describe(factor))), f"{row['propensity']:.3f}", spread)
     console.print(grid)
     if len(fields["propensities"]) > _SHOWN:
         console.print(f"  … {len(fields['propensities']) - _SHOWN:,} more in train.json")
     if fields["metrics"]:
-        console.print(_quality(fields["metrics"]))
+        console.print(_tabulate_quality(fields["metrics"]))
     words = ["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"]
-    command = shlex.join(map(shown, words))
+    command = shlex.join(map(hide_secrets, words))
     console.print(Text.assemble(("\n  Next: ", "bold"), command), soft_wrap=True)
 
 
-def _quality(metrics: dict[str, dict[str, float]]) -> Table:
+def _tabulate_quality(metrics: dict[str, dict[str, float]]) -> Table:
     """nDCG and ERR by where a list is cut."""
     from rich.table import Table
 

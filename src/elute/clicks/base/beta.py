@@ -15,7 +15,7 @@ _SMALLEST, _LARGEST = 1e-3, 1e6
 _STEPS = 100
 
 
-class Beta(NamedTuple):
+class PseudoCounts(NamedTuple):
     """As it were, a clicks and b impressions without one."""
 
     a: float
@@ -26,7 +26,7 @@ class Beta(NamedTuple):
         return self.a / (self.a + self.b)
 
 
-def fit_beta(clicks: Floats, impressions: Floats) -> Beta:
+def fit_beta(clicks: Floats, impressions: Floats) -> PseudoCounts:
     """The prior that makes clicks (beta-binomial: c of n) likeliest; clicks need not be whole.
 
     Newton's method in log a and log b; where the curvature is of no use, Minka's fixed point, which always climbs.
@@ -36,13 +36,13 @@ def fit_beta(clicks: Floats, impressions: Floats) -> Beta:
         np.round(np.stack((clicks[shown], impressions[shown] - clicks[shown])), 3), axis=1, return_counts=True
     )
     if not pairs.size:
-        return Beta(0.5, 0.5)
+        return PseudoCounts(0.5, 0.5)
     c, s = np.maximum(pairs, 0.0)
     mean = float(np.clip((times @ c + 0.5) / (times @ (c + s) + 1.0), 1e-9, 1 - 1e-9))
     at: Floats = np.log(np.array([mean, 1.0 - mean]) * 2.0)
     for _ in range(_STEPS):
         slope, curve = _derivatives(at, c, s, times.astype(np.float64))
-        change = _minka(at, c, s, times.astype(np.float64))
+        change = _minka_step(at, c, s, times.astype(np.float64))
         if curve[0, 0] < 0 and np.linalg.det(curve) > 0:
             newton = -np.asarray(np.linalg.solve(curve, slope), np.float64)
             change = newton * min(1.0, 2.0 / np.abs(newton).max()) if newton.any() else newton
@@ -51,7 +51,7 @@ def fit_beta(clicks: Floats, impressions: Floats) -> Beta:
         at += np.clip(size, np.log(_SMALLEST), np.log(_LARGEST)) - size
         if np.abs(change).max() < 1e-10:
             break
-    return Beta(*map(float, np.exp(at)))
+    return PseudoCounts(*map(float, np.exp(at)))
 
 
 def polygammas(x: Floats) -> tuple[Floats, Floats]:
@@ -71,7 +71,7 @@ def polygammas(x: Floats) -> tuple[Floats, Floats]:
     return one, two
 
 
-def _gammas(at: Floats, c: Floats, s: Floats) -> tuple[Floats, list[Floats], list[Floats]]:
+def _gamma_differences(at: Floats, c: Floats, s: Floats) -> tuple[Floats, list[Floats], list[Floats]]:
     """a, b and their sum; first and second derivatives of log Γ(x + count) - log Γ(x) for each."""
     a, b = np.exp(at)
     first, second = [], []
@@ -84,15 +84,15 @@ def _gammas(at: Floats, c: Floats, s: Floats) -> tuple[Floats, list[Floats], lis
 
 def _derivatives(at: Floats, c: Floats, s: Floats, times: Floats) -> tuple[Floats, Floats]:
     """Of the log-likelihood in log a and log b."""
-    x, first, second = _gammas(at, c, s)
+    x, first, second = _gamma_differences(at, c, s)
     one = np.array([times @ (first[0] - first[2]), times @ (first[1] - first[2])])
     shared = -(times @ second[2])
     two = np.array([[times @ second[0] + shared, shared], [shared, times @ second[1] + shared]])
     return x * one, two * np.outer(x, x) + np.diag(x * one)
 
 
-def _minka(at: Floats, c: Floats, s: Floats, times: Floats) -> Floats:
+def _minka_step(at: Floats, c: Floats, s: Floats, times: Floats) -> Floats:
     """The change of log a and log b that the fixed point asks for."""
-    _, first, _ = _gammas(at, c, s)
+    _, first, _ = _gamma_differences(at, c, s)
     below = max(float(times @ first[2]), 1e-300)
     return np.log(np.maximum([times @ first[0], times @ first[1]], 1e-12 * below) / below)

@@ -1,8 +1,7 @@
-"""Trees of arrays in npz files: by name, without pickle, written whole or not at all."""
+"""Trees of arrays in npz files: by name, without pickle, written completely or not at all."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, TypeVar
 from zipfile import BadZipFile
@@ -11,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from elute._util.npz import write_npz
 from elute.errors import EluteError
 
 T = TypeVar("T")
@@ -23,10 +23,7 @@ def write(path: Path, tree: object, identity: str) -> None:
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     named: dict[str, Any] = {jax.tree_util.keystr(at): np.asarray(leaf) for at, leaf in leaves}
     named[_IDENTITY] = np.array(identity)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, **named)
-    temporary.replace(path)
+    write_npz(path, named)
 
 
 def read(path: Path, like: T, identity: str, growing: str = "") -> T:
@@ -38,17 +35,19 @@ def read(path: Path, like: T, identity: str, growing: str = "") -> T:
         with np.load(path, allow_pickle=False) as kept:
             arrays = {name: kept[name] for name in kept.files}
     except (OSError, ValueError, BadZipFile, EOFError) as problem:
-        raise EluteError(f"{path} cannot be read as a checkpoint ({problem}); delete it or name another") from problem
+        raise EluteError(
+            f"{path} cannot be read as a checkpoint ({problem}); delete it or give another path"
+        ) from problem
     found = str(arrays.pop(_IDENTITY, ""))
     if found != identity:
-        raise EluteError(f"{path} belongs to '{found}', not to '{identity}'; delete it or name another")
+        raise EluteError(f"{path} belongs to '{found}', not to '{identity}'; delete it or give another path")
     places, shape = jax.tree_util.tree_flatten_with_path(like)
     leaves = []
     for at, leaf in places:
         name = jax.tree_util.keystr(at)
         value = arrays.get(name)
         if value is None or (value.shape != np.shape(leaf) and name != growing):
-            raise EluteError(f"{path} does not hold {name} of this model; delete it or name another")
+            raise EluteError(f"{path} has no {name} that fits this model; delete it or give another path")
         leaves.append(jnp.asarray(value) if isinstance(leaf, jax.Array) else value)
     restored: T = jax.tree_util.tree_unflatten(shape, leaves)
     return restored

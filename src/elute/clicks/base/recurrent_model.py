@@ -8,9 +8,9 @@ import numpy as np
 
 from elute.clicks.base.model import ClickModel, Floats
 from elute.clicks.sessions import Sessions
-from elute.clicks.structure.recurrent import Recurrent
+from elute.clicks.structure.recurrent import RecurrentStructure
 
-R = TypeVar("R", bound=Recurrent)
+R = TypeVar("R", bound=RecurrentStructure)
 
 
 class RecurrentModel(ClickModel[R]):

@@ -7,15 +7,15 @@ from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
-from elute.clicks.base.model import ClickModel, Floats
-from elute.clicks.base.prior import Prior, settle
-from elute.clicks.sessions import Source
-from elute.clicks.structure.base import Structure
-from elute.clicks.structure.scores import scores
-from elute.clicks.structure.towers import Embedding, Params, Tower
+from elute.clicks.base.model import ClickModel, ExactFit, Floats
+from elute.clicks.base.prior import Prior, check_prior
+from elute.clicks.sessions import SessionSource
+from elute.clicks.structure.base import ClickStructure
+from elute.clicks.structure.scores import score_documents
+from elute.clicks.structure.towers import Embedding, Tower
 from elute.progress import Progress
 
-S = TypeVar("S", bound=Structure)
+S = TypeVar("S", bound=ClickStructure)
 
 
 class TowerModel(ClickModel[S]):
@@ -32,24 +32,26 @@ class TowerModel(ClickModel[S]):
         prior: Prior = "fitted",
     ) -> None:
         self.tower = tower or Embedding()
-        super().__init__(self._shape(documents, ranks, self.tower), documents, ranks, features=features)
-        self.prior = settle(prior)
+        super().__init__(self._build_structure(documents, ranks, self.tower), documents, ranks, features=features)
+        self.prior = check_prior(prior)
 
     @abstractmethod
-    def _shape(self, documents: int, ranks: int, tower: Tower) -> S:
+    def _build_structure(self, documents: int, ranks: int, tower: Tower) -> S:
         """The model's structure."""
 
     @abstractmethod
-    def _exact(self, source: Source, progress: Progress) -> Params:
-        """Parameters from counts or by EM, with a number of its own for every document."""
+    def _fit_exactly(self, source: SessionSource, progress: Progress) -> ExactFit:
+        """A fit on counts or by EM, with a number of its own for every document."""
 
-    def _count(self, source: Source, progress: Progress) -> Params | None:
-        return None if self.tower.needs_features else self._exact(source, progress)
+    def _fit_on_counts(self, source: SessionSource, progress: Progress) -> ExactFit | None:
+        return None if self.tower.needs_features else self._fit_exactly(source, progress)
 
-    def attraction(self) -> Floats:
+    @property
+    def attraction_(self) -> Floats:
         """P(click | read), by document."""
-        return scores(self.tower, self._fitted()["attraction"], self._features)
+        return score_documents(self.tower, self.params_["attraction"], self._features)
 
-    def relevance(self) -> Floats:
+    @property
+    def relevance_values_(self) -> Floats:
         """Attraction; models that know more multiply it in."""
-        return self.attraction()
+        return self.attraction_

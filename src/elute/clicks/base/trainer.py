@@ -21,15 +21,15 @@ import optax
 from numpy.typing import NDArray
 
 from elute.clicks.base import checkpoint
-from elute.clicks.page import Pages, pages_of, pick, pieces
-from elute.clicks.sessions import Sessions, Source, parts
-from elute.clicks.structure.base import Structure, likelihoods, log_pages
+from elute.clicks.page import DevicePages, pick, split_pages, to_device_pages
+from elute.clicks.sessions import Sessions, SessionSource, iterate_sessions
+from elute.clicks.structure.base import ClickStructure, likelihoods, log_pages
 from elute.clicks.structure.towers import Params
 from elute.errors import EluteError
 from elute.progress import Progress
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Training:
     """`patience`: epochs without a better held-out likelihood before training stops; without validation sessions all
     `epochs` are run. The CMIP paper's experiment: 10 epochs, batch 256, learning rate 0.001, patience 1.
@@ -49,7 +49,7 @@ class Epoch(NamedTuple):
     validation: float
 
 
-class Trained(NamedTuple):
+class TrainedParams(NamedTuple):
     """The best parameters (without validation: the last), all epochs, and the number of the best from 1."""
 
     params: Params
@@ -57,7 +57,7 @@ class Trained(NamedTuple):
     best: int
 
 
-class _Progress(NamedTuple):
+class _TrainingState(NamedTuple):
     """All that a run needs to go on; a row of `history` an epoch."""
 
     params: Params
@@ -69,46 +69,46 @@ class _Progress(NamedTuple):
 
 
 def train(
-    structure: Structure,
+    structure: ClickStructure,
     params: Params,
     features: jax.Array,
-    source: Source,
+    source: SessionSource,
     validation: Sessions | None,
     training: Training,
     progress: Progress,
     kept: Path | None,
-) -> Trained:
+) -> TrainedParams:
     """Fit `params`. `kept`: the checkpoint's file; where it exists, training goes on from there."""
     if training.epochs < 1 or training.batch < 1 or training.patience < 1 or not training.learning_rate > 0:
         raise EluteError("epochs, batch and patience must be at least 1, and the learning rate above 0")
     own = jax.tree.map(jnp.array, params)
     first = optax.adam(training.learning_rate).init(own)
-    at = _Progress(own, first, _copy(own), 0, 0, np.zeros((0, 2)))
+    at = _TrainingState(own, first, _copy(own), 0, 0, np.zeros((0, 2)))
     identity = f"{structure} batch={training.batch} rate={training.learning_rate} seed={training.seed}"
     if kept is not None and kept.exists():
-        at = _restored(kept, at, identity)
-    resident = pages_of(source) if isinstance(source, Sessions) else None
+        at = _restore(kept, at, identity)
+    resident = to_device_pages(source) if isinstance(source, Sessions) else None
     while at.done < training.epochs and at.done - at.best < training.patience:
-        at = _epoch(structure, at, features, source, resident, validation, training)
+        at = _run_epoch(structure, at, features, source, resident, validation, training)
         progress("training", at.done, training.epochs)
         if kept is not None:
             checkpoint.write(kept, at, identity)
     history = [Epoch(float(a), float(b)) for a, b in at.history]
-    return Trained(at.best_params, history, at.best)
+    return TrainedParams(at.best_params, history, at.best)
 
 
-def _epoch(
-    structure: Structure,
-    at: _Progress,
+def _run_epoch(
+    structure: ClickStructure,
+    at: _TrainingState,
     features: jax.Array,
-    source: Source,
-    resident: Pages | None,
+    source: SessionSource,
+    resident: DevicePages | None,
     validation: Sessions | None,
     training: Training,
-) -> _Progress:
+) -> _TrainingState:
     params, optimiser = at.params, at.optimiser
     losses, sessions = [], 0
-    for pages, amount in _batches(source, resident, training.batch, (training.seed, at.done)):
+    for pages, amount in _draw_batches(source, resident, training.batch, (training.seed, at.done)):
         params, optimiser, loss = _step(
             structure, params, optimiser, features, pages, training.learning_rate, 1.0 / amount
         )
@@ -119,11 +119,11 @@ def _epoch(
     reached = -float(np.sum(np.asarray(losses, np.float64))) / sessions
     if not math.isfinite(reached):
         raise EluteError(f"the likelihood is {reached} in epoch {at.done + 1}; lower the learning rate")
-    held_out = math.nan if validation is None else mean_likelihood(structure, params, features, validation)
+    held_out = math.nan if validation is None else mean_log_likelihood(structure, params, features, validation)
     done = at.done + 1
     earlier = at.history[:, 1]
     better = validation is None or held_out > earlier.max(initial=-math.inf)
-    return _Progress(
+    return _TrainingState(
         params,
         optimiser,
         _copy(params) if better else at.best_params,
@@ -138,15 +138,17 @@ def _copy(params: Params) -> Params:
     return copied
 
 
-def _restored(kept: Path, like: _Progress, identity: str) -> _Progress:
+def _restore(kept: Path, like: _TrainingState, identity: str) -> _TrainingState:
     found = checkpoint.read(kept, like, identity, growing=".history")
     return found._replace(best=int(found.best), done=int(found.done))
 
 
-def _batches(source: Source, resident: Pages | None, size: int, order: tuple[int, int]) -> Iterator[tuple[Pages, int]]:
+def _draw_batches(
+    source: SessionSource, resident: DevicePages | None, size: int, order: tuple[int, int]
+) -> Iterator[tuple[DevicePages, int]]:
     """Mini-batches of one shape and how many sessions they hold; each part is shuffled by itself."""
-    for number, part in enumerate(parts(source)):
-        pages = resident if resident is not None else pages_of(part)
+    for number, part in enumerate(iterate_sessions(source)):
+        pages = resident if resident is not None else to_device_pages(part)
         rows = np.random.default_rng((*order, number)).permutation(len(part)).astype(np.int32)
         width = min(size, 1 << max(len(part) - 1, 0).bit_length())
         for start in range(0, len(part), width):
@@ -156,11 +158,11 @@ def _batches(source: Source, resident: Pages | None, size: int, order: tuple[int
 
 @partial(jax.jit, static_argnums=0, donate_argnums=(1, 2))
 def _step(
-    structure: Structure,
+    structure: ClickStructure,
     params: Params,
     optimiser: Any,
     features: jax.Array,
-    pages: Pages,
+    pages: DevicePages,
     learning_rate: jax.Array,
     share: jax.Array,
 ) -> tuple[Params, Any, jax.Array]:
@@ -174,10 +176,10 @@ def _step(
     return optax.apply_updates(params, change), optimiser, value
 
 
-def mean_likelihood(structure: Structure, params: Params, features: jax.Array, sessions: Sessions) -> float:
+def mean_log_likelihood(structure: ClickStructure, params: Params, features: jax.Array, sessions: Sessions) -> float:
     """Mean log-likelihood of a session."""
     total = 0.0
-    for where, pages in pieces(sessions.trimmed()):
+    for where, pages in split_pages(sessions.trim()):
         values = np.asarray(likelihoods(structure, params, features, pages), np.float64)
         total += float(values[: where.stop - where.start].sum())
     return total / max(len(sessions), 1)

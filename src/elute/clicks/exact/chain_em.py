@@ -11,20 +11,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from elute.clicks.base.beta import Beta
-from elute.clicks.base.model import Floats
-from elute.clicks.base.prior import pseudo_counts, rate, typical
+from elute.clicks.base.beta import PseudoCounts
+from elute.clicks.base.model import ExactFit, Floats
+from elute.clicks.base.prior import pseudo_counts, rate, typical_rate
 from elute.clicks.base.tower_model import TowerModel
 from elute.clicks.exact.expectation import Expected, expectations
-from elute.clicks.logspace import logits_of
-from elute.clicks.page import Pages, pieces
-from elute.clicks.sessions import Sessions, Source, parts
-from elute.clicks.structure.chain import Chain
-from elute.clicks.structure.towers import Params, embedded
+from elute.clicks.logspace import to_logits
+from elute.clicks.page import DevicePages, split_pages
+from elute.clicks.sessions import Sessions, SessionSource, iterate_sessions
+from elute.clicks.structure.chain import ChainStructure
+from elute.clicks.structure.towers import Params, to_embedding
 from elute.errors import EluteError
 from elute.progress import Progress
 
-C = TypeVar("C", bound=Chain)
+C = TypeVar("C", bound=ChainStructure)
 
 _PIECE = 1 << 16
 _TOLERANCE = 1e-6
@@ -37,7 +37,7 @@ _EDGE = 1e-9
 """How near to 0 and 1 an extrapolation may come."""
 
 
-class Seen(NamedTuple):
+class ChainCounts(NamedTuple):
     """Counts that do not change while EM runs; `turn` counts clicks with a place below to go on to.
 
     `above`: impressions at or above the last click, all of them where nothing is clicked. `stayed`: last clicks with a
@@ -54,12 +54,12 @@ class Seen(NamedTuple):
     sessions: int
 
 
-def observe(source: Source, documents: int, ranks: int) -> Seen:
+def count_chains(source: SessionSource, documents: int, ranks: int) -> ChainCounts:
     """Count, in one pass."""
     by_doc = np.zeros((5, documents))
     by_rank = np.zeros((2, ranks))
     sessions = 0
-    for part in parts(source):
+    for part in iterate_sessions(source):
         mask, clicked = part.mask, part.clicked
         rank = np.arange(part.width)
         last = np.where(clicked, rank + 1, 0).max(axis=1, initial=0)
@@ -72,7 +72,7 @@ def observe(source: Source, documents: int, ranks: int) -> Seen:
             by_rank[row, : part.width] += flags.sum(axis=0)
         sessions += int((part.length > 0).sum())
     shown, clicks, above, turns, stayed = by_doc
-    return Seen(shown, clicks, above, turns, stayed, by_rank[0], by_rank[1], sessions)
+    return ChainCounts(shown, clicks, above, turns, stayed, by_rank[0], by_rank[1], sessions)
 
 
 Rates = dict[str, Floats]
@@ -89,18 +89,18 @@ class ChainModel(TowerModel[C]):
     """
 
     @abstractmethod
-    def _begin(self, seen: Seen) -> tuple[Tallies, Rates]:
+    def _begin(self, seen: ChainCounts) -> tuple[Tallies, Rates]:
         """The closed form: the tallies of documents, and the other rates."""
 
     @abstractmethod
-    def _maximise(self, rates: Rates, expected: Expected, seen: Seen) -> tuple[Tallies, Rates]:
+    def _maximise(self, rates: Rates, expected: Expected, seen: ChainCounts) -> tuple[Tallies, Rates]:
         """The M-step, likewise; `rates` are those of the E-step."""
 
-    def _exact(self, source: Source, progress: Progress) -> Params:
-        seen = observe(source, self.documents, self.ranks)
+    def _fit_exactly(self, source: SessionSource, progress: Progress) -> ExactFit:
+        seen = count_chains(source, self.documents, self.ranks)
         if not seen.sessions:
-            raise EluteError("there are no sessions to fit to")
-        held = [pages for _, pages in pieces(source, _PIECE)] if isinstance(source, Sessions) else None
+            raise EluteError("there are no sessions to fit")
+        held = [pages for _, pages in split_pages(source, _PIECE)] if isinstance(source, Sessions) else None
         tallies, rest = self._begin(seen)
         fitted = self.prior == "fitted"
         added = {name: pseudo_counts(None if fitted else self.prior, *tally) for name, tally in tallies.items()}
@@ -109,47 +109,51 @@ class ChainModel(TowerModel[C]):
             """The next rates, and the objective of these, by session."""
             expected = self._expect(at, held, source)
             value = expected.log_likelihood + _log_prior(at, added)
-            return _rates(*self._maximise(at, expected, seen), added), value / seen.sessions
+            return _compute_rates(*self._maximise(at, expected, seen), added), value / seen.sessions
 
-        rates = _rates(tallies, rest, added)
+        rates = _compute_rates(tallies, rest, added)
         if fitted:
             rates, _, _ = climb(step, rates, _CYCLES_BEFORE, progress)
             tallies, _ = self._maximise(rates, self._expect(rates, held, source), seen)
             added = {name: pseudo_counts("fitted", *tally) for name, tally in tallies.items()}
-        rates, self.iterations_, self.converged_ = climb(step, rates, _CYCLES, progress)
-        return self._params(rates)
+        rates, cycles, converged = climb(step, rates, _CYCLES, progress)
+        return ExactFit(self._build_params(rates), cycles, converged)
 
-    def _params(self, rates: Rates) -> Params:
+    def _build_params(self, rates: Rates) -> Params:
         like = self.structure.init(jax.random.key(0), 0)
         return {
-            name: embedded(values, float(values.mean()))
+            name: to_embedding(values, float(values.mean()))
             if isinstance(like[name], dict)
-            else jnp.asarray(logits_of(values))
+            else jnp.asarray(to_logits(values))
             for name, values in rates.items()
         }
 
-    def _expect(self, rates: Rates, held: list[Pages] | None, source: Source) -> Expected:
-        params = self._params(rates)
+    def _expect(self, rates: Rates, held: list[DevicePages] | None, source: SessionSource) -> Expected:
+        params = self._build_params(rates)
         total: Expected | None = None
-        around = held if held is not None else (pages for part in parts(source) for _, pages in pieces(part, _PIECE))
+        around = (
+            held
+            if held is not None
+            else (pages for part in iterate_sessions(source) for _, pages in split_pages(part, _PIECE))
+        )
         for pages in around:
             one = expectations(self.structure, params, self._features, pages, self.ranks)
-            total = one if total is None else total.plus(one)
+            total = one if total is None else total.add(one)
         if total is None:
-            raise EluteError("there are no sessions to fit to")
+            raise EluteError("there are no sessions to fit")
         return total
 
 
-def _rates(tallies: Tallies, rest: Rates, added: dict[str, Beta]) -> Rates:
+def _compute_rates(tallies: Tallies, rest: Rates, added: dict[str, PseudoCounts]) -> Rates:
     """A document nothing is known of has the typical rate."""
     towers = {
-        name: np.nan_to_num(rate(*tally, added[name]), nan=typical(*tally, added[name]))
+        name: np.nan_to_num(rate(*tally, added[name]), nan=typical_rate(*tally, added[name]))
         for name, tally in tallies.items()
     }
     return towers | rest
 
 
-def _log_prior(rates: Rates, added: dict[str, Beta]) -> float:
+def _log_prior(rates: Rates, added: dict[str, PseudoCounts]) -> float:
     value = 0.0
     for name, beta in added.items():
         if beta.a + beta.b > 0:

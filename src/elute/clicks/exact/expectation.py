@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.clicks.page import Pages
-from elute.clicks.structure.chain import Chain, Chances
+from elute.clicks.page import DevicePages
+from elute.clicks.structure.chain import ChainStructure, Chances
 from elute.clicks.structure.towers import Params
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Expected(NamedTuple):
     on_skip: float
     log_likelihood: float
 
-    def plus(self, other: Expected) -> Expected:
+    def add(self, other: Expected) -> Expected:
         """Both together."""
         return Expected(
             self.read + other.read,
@@ -52,7 +52,7 @@ class Expected(NamedTuple):
         )
 
 
-def readings(chances: Chances, clicked: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+def infer_readings(chances: Chances, clicked: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
     """P(read | all clicks) by (session, place), 0 on the padding; and log P(clicks) by session."""
     click, on_click, on_skip = chances
     rank = jnp.arange(mask.shape[1])
@@ -80,9 +80,11 @@ def readings(chances: Chances, clicked: jax.Array, mask: jax.Array) -> tuple[jax
 
 
 @partial(jax.jit, static_argnums=0)
-def _sums(structure: Chain, params: Params, features: jax.Array, pages: Pages) -> tuple[jax.Array, ...]:
+def _sum_readings(
+    structure: ChainStructure, params: Params, features: jax.Array, pages: DevicePages
+) -> tuple[jax.Array, ...]:
     mask, clicked = pages.mask, pages.clicked
-    read, log_p = readings(structure.chances(params, features, pages), clicked, mask)
+    read, log_p = infer_readings(structure.chances(params, features, pages), clicked, mask)
     following = jnp.pad(read, ((0, 0), (0, 1)))[:, 1:]
     has_next = jnp.pad(mask, ((0, 0), (0, 1)))[:, 1:]
     after_click = jnp.where(clicked & has_next, following, 0.0)
@@ -101,9 +103,13 @@ def _sums(structure: Chain, params: Params, features: jax.Array, pages: Pages) -
     )
 
 
-def expectations(structure: Chain, params: Params, features: jax.Array, pages: Pages, ranks: int) -> Expected:
+def expectations(
+    structure: ChainStructure, params: Params, features: jax.Array, pages: DevicePages, ranks: int
+) -> Expected:
     """Of some pages, in double precision, so that many of them can be added up."""
-    read, on, by_place, *numbers = (np.asarray(x, np.float64) for x in _sums(structure, params, features, pages))
+    read, on, by_place, *numbers = (
+        np.asarray(x, np.float64) for x in _sum_readings(structure, params, features, pages)
+    )
     on_by_rank = np.zeros(ranks)
     on_by_rank[: len(by_place)] = by_place
     return Expected(read, on, on_by_rank, *map(float, numbers))

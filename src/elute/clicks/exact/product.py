@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.clicks.base.prior import Prior, pseudo_counts
-from elute.clicks.exact.tally import Cells, by_document
+from elute.clicks.exact.tally import PairCounts, sum_by_document
 from elute.progress import Progress
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ _EXCESS = 1e-9
 _MEMORY = 6
 
 
-class Product(NamedTuple):
+class ProductFit(NamedTuple):
     """Attraction by document (NaN where never shown), that of a document never seen, and examination by cell; rounds
     of the alternation, and whether they were enough."""
 
@@ -43,7 +43,7 @@ class Product(NamedTuple):
     converged: bool
 
 
-def fit_product(cells: Cells, amount: int, prior: Prior, progress: Progress) -> Product:
+def fit_product(cells: PairCounts, amount: int, prior: Prior, progress: Progress) -> ProductFit:
     """Fit `amount` examinations, the largest of them 1, and the attractions.
 
     Examinations are fitted without the prior: it would take documents shown at a rank for a fair sample of all,
@@ -51,33 +51,33 @@ def fit_product(cells: Cells, amount: int, prior: Prior, progress: Progress) -> 
     about an average attraction (Fisher information) as the impressions do.
     Cells never clicked get the examination 0, cells never seen the mean.
     """
-    shown, clicks = by_document(cells, cells.impressions), by_document(cells, cells.clicks)
+    shown, clicks = sum_by_document(cells, cells.impressions), sum_by_document(cells, cells.clicks)
     skips = cells.impressions - cells.clicks
     doc = np.repeat(np.arange(len(shown)), np.diff(cells.offsets))
-    of_cell = _by_cell(cells, cells.clicks, amount)
+    of_cell = _sum_by_cell(cells, cells.clicks, amount)
     alive = of_cell > 0
     with np.errstate(invalid="ignore", divide="ignore"):
-        o = np.where(alive, of_cell / _by_cell(cells, cells.impressions, amount), 0.0)
+        o = np.where(alive, of_cell / _sum_by_cell(cells, cells.impressions, amount), 0.0)
     o /= max(o.max(), 1e-300)
-    attraction = np.minimum(clicks / np.maximum(by_document(cells, cells.impressions * o[cells.cell]), 1.0), 0.5)
+    attraction = np.minimum(clicks / np.maximum(sum_by_document(cells, cells.impressions * o[cells.cell]), 1.0), 0.5)
 
-    def round_(log_o: Floats) -> Floats:
+    def alternate(log_o: Floats) -> Floats:
         nonlocal attraction
         at = np.zeros(amount)
         at[alive] = np.exp(log_o)
         of_place = at[cells.cell]
-        attraction = _solve(attraction, clicks, 0.0, of_place, skips, doc, lambda x: by_document(cells, x))
-        at = _solve(at, of_cell, 0.0, attraction[doc], skips, cells.cell, lambda x: _by_cell(cells, x, amount))
+        attraction = _solve(attraction, clicks, 0.0, of_place, skips, doc, lambda x: sum_by_document(cells, x))
+        at = _solve(at, of_cell, 0.0, attraction[doc], skips, cells.cell, lambda x: _sum_by_cell(cells, x, amount))
         attraction = attraction * at.max()
         return np.asarray(np.log(at[alive] / at.max()))
 
     rounds, converged = 1, True
     if alive.any():
-        log_o, rounds, converged = _anderson(round_, np.log(o[alive]), progress)
+        log_o, rounds, converged = _accelerate(alternate, np.log(o[alive]), progress)
         o[alive] = np.exp(log_o)
-    reach = by_document(cells, cells.impressions * o[cells.cell])
+    reach = sum_by_document(cells, cells.impressions * o[cells.cell])
     usual = min(float(clicks.sum()) / max(float(reach.sum()), 1.0), _ALMOST)
-    trials = by_document(cells, cells.impressions * o[cells.cell] * (1.0 - usual) / (1.0 - o[cells.cell] * usual))
+    trials = sum_by_document(cells, cells.impressions * o[cells.cell] * (1.0 - usual) / (1.0 - o[cells.cell] * usual))
     added = pseudo_counts(prior, np.minimum(clicks / np.maximum(reach, 1e-300), 1.0) * trials, trials)
     attraction = _solve(
         np.clip((clicks + added.a) / np.maximum(reach + added.a + added.b, 1e-300), 1e-12, 0.99),
@@ -86,17 +86,17 @@ def fit_product(cells: Cells, amount: int, prior: Prior, progress: Progress) -> 
         o[cells.cell],
         skips,
         doc,
-        lambda x: by_document(cells, x),
+        lambda x: sum_by_document(cells, x),
     )
-    seen = _by_cell(cells, cells.impressions, amount)
+    seen = _sum_by_cell(cells, cells.impressions, amount)
     unseen = seen == 0
     o[unseen] = float(seen @ o) / max(float(seen.sum()), 1.0)
     usual = added.mean if added.a + added.b > 0 else usual
     known = shown > 0 if added.a + added.b == 0 else np.ones(len(shown), np.bool_)
-    return Product(np.where(known, attraction, np.nan), min(usual, 1.0), o, rounds, converged)
+    return ProductFit(np.where(known, attraction, np.nan), min(usual, 1.0), o, rounds, converged)
 
 
-def _by_cell(cells: Cells, values: Floats, amount: int) -> Floats:
+def _sum_by_cell(cells: PairCounts, values: Floats, amount: int) -> Floats:
     return np.asarray(np.bincount(cells.cell, values, amount), np.float64)
 
 
@@ -132,7 +132,7 @@ def _solve(
     return x
 
 
-def _anderson(step: Callable[[Floats], Floats], x: Floats, progress: Progress) -> tuple[Floats, int, bool]:
+def _accelerate(step: Callable[[Floats], Floats], x: Floats, progress: Progress) -> tuple[Floats, int, bool]:
     """The fixed point of `step`, extrapolated from the last few; where that makes things worse, begun anew.
 
     And how many steps were made, and whether the last changed nothing.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.clicks.sessions import Sessions, Source, parts
+from elute.clicks.sessions import Sessions, SessionSource, iterate_sessions
 
 Keys = NDArray[np.integer]
 
@@ -16,7 +16,7 @@ _DENSE = 1 << 26
 """Pairs up to which they are counted in an array of all of them; beyond, only those that occur are kept."""
 
 
-class Cells(NamedTuple):
+class PairCounts(NamedTuple):
     """Sorted by document: `offsets` into the rest by document; `cell`, impressions and clicks of every pair seen."""
 
     offsets: Keys
@@ -25,13 +25,13 @@ class Cells(NamedTuple):
     clicks: NDArray[np.float64]
 
 
-def tally(source: Source, documents: int, cells: int, cell_of: Callable[[Sessions], Keys]) -> Cells:
+def tally(source: SessionSource, documents: int, cells: int, cell_of: Callable[[Sessions], Keys]) -> PairCounts:
     """`cell_of` gives the cell of every place of some sessions; what it gives on the padding is not read."""
     size = documents * cells
     key, n, c = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
     if size <= _DENSE:
         key, n, c = np.arange(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
-    for part in parts(source):
+    for part in iterate_sessions(source):
         keys, clicked = part.doc * np.int64(cells) + cell_of(part), part.click != 0
         if part.length.min(initial=part.width) < part.width:
             mask = part.mask
@@ -48,10 +48,10 @@ def tally(source: Source, documents: int, cells: int, cell_of: Callable[[Session
     seen = np.flatnonzero(n)
     key = key[seen]
     offsets = np.searchsorted(key, np.arange(documents + 1, dtype=np.int64) * cells)
-    return Cells(offsets, key % cells, n[seen].astype(np.float64), c[seen].astype(np.float64))
+    return PairCounts(offsets, key % cells, n[seen].astype(np.float64), c[seen].astype(np.float64))
 
 
-def by_document(cells: Cells, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_by_document(cells: PairCounts, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums over the pairs of every document; 0 where it has none."""
     sums = np.zeros(len(cells.offsets) - 1)
     some = np.flatnonzero(np.diff(cells.offsets))

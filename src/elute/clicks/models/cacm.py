@@ -11,18 +11,18 @@ from numpy.typing import ArrayLike
 from elute.clicks.base.model import Floats
 from elute.clicks.base.recurrent_model import RecurrentModel
 from elute.clicks.logspace import log_sigmoid
-from elute.clicks.page import Pages
+from elute.clicks.page import DevicePages
 from elute.clicks.structure.base import State
-from elute.clicks.structure.recurrent import CLICK_SIZE, STATE_SIZE, Recurrent, gru, gru_inputs, gru_step
-from elute.clicks.structure.scores import scores
-from elute.clicks.structure.towers import Embedding, Params, Tower, apply_layer, layer
+from elute.clicks.structure.recurrent import CLICK_SIZE, STATE_SIZE, RecurrentStructure, gru_inputs, gru_step, init_gru
+from elute.clicks.structure.scores import score_documents
+from elute.clicks.structure.towers import Embedding, Params, Tower, apply_layer, init_layer
 from elute.errors import EluteError
 
 _RANK_SIZE = 4
 
 
 @dataclass(frozen=True)
-class Examiner(Recurrent):
+class Examiner(RecurrentStructure):
     """P(click | clicks above) = relevance(document)·examination (Section 5.2.2; Eq. 14 of Deffayet et al. 2023).
 
     The network takes in the rank and the click above it: none yet, no click or a click. It never sees documents.
@@ -39,11 +39,11 @@ class Examiner(Recurrent):
             "relevance": self.tower.init(keys[0], self.documents, width, 1),
             "rank": jax.random.normal(keys[1], (self.ranks, _RANK_SIZE)),
             "click": jax.random.normal(keys[2], (3, CLICK_SIZE)),
-            "network": gru(keys[3], _RANK_SIZE + CLICK_SIZE, STATE_SIZE),
-            "output": layer(keys[4], STATE_SIZE, 1),
+            "network": init_gru(keys[3], _RANK_SIZE + CLICK_SIZE, STATE_SIZE),
+            "output": init_layer(keys[4], STATE_SIZE, 1),
         }
 
-    def places(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def prepare_places(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         return log_sigmoid(self.tower.logits(params["relevance"], features, pages.doc))
 
     def start(self, params: Params, sessions: int) -> State:
@@ -56,7 +56,7 @@ class Examiner(Recurrent):
         memory = gru_step(params["network"], memory, gru_inputs(params["network"], inputs))
         return place + log_sigmoid(apply_layer(params["output"], memory)[:, 0]), memory
 
-    def after(self, params: Params, seen: State, clicked: jax.Array) -> State:
+    def remember(self, params: Params, seen: State, clicked: jax.Array) -> State:
         return seen, jnp.where(clicked, 2, 1)
 
 
@@ -73,15 +73,17 @@ class CACM(RecurrentModel[Examiner]):
         samples: int = 128,
     ) -> None:
         if samples < 1:
-            raise EluteError(f"CACM needs at least one sample; {samples} were given")
-        super().__init__(Examiner(documents, ranks, tower or Embedding(), samples), documents, ranks, features=features)
+            raise EluteError(f"CACM needs at least one sample, not {samples}")
+        self.tower, self.samples = tower or Embedding(), samples
+        super().__init__(Examiner(documents, ranks, self.tower, samples), documents, ranks, features=features)
 
-    def relevance(self) -> Floats:
+    @property
+    def relevance_values_(self) -> Floats:
         """Relevance × the examination of the first rank: P(click) on top of the page.
 
         Relevance and examination share a free scale; their product at the first rank, where no history differs,
         does not.
         """
-        params = self._fitted()
+        params = self.params_
         first, _ = self.structure.see(params, self.structure.start(params, 1), jnp.zeros(1), jnp.asarray(0))
-        return float(jnp.exp(first[0])) * scores(self.structure.tower, params["relevance"], self._features)
+        return float(jnp.exp(first[0])) * score_documents(self.structure.tower, params["relevance"], self._features)

@@ -9,18 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from elute.clicks.base.model import Floats
-from elute.clicks.exact.chain_em import ChainModel, Rates, Seen, Tallies
+from elute.clicks.exact.chain_em import ChainCounts, ChainModel, Rates, Tallies
 from elute.clicks.exact.expectation import Expected
-from elute.clicks.logspace import log_not_sigmoid, log_sigmoid, logits_of
-from elute.clicks.page import Pages
-from elute.clicks.structure.chain import Chain, Chances, Links
+from elute.clicks.logspace import log_not_sigmoid, log_sigmoid, to_logits
+from elute.clicks.page import DevicePages
+from elute.clicks.structure.chain import ChainStructure, Chances, LogChances
 from elute.clicks.structure.towers import Params, Tower
 
 _FIRST = (0.9, 0.6, 0.4)
 
 
 @dataclass(frozen=True)
-class ClickChain(Chain):
+class ClickChain(ChainStructure):
     """Goes on with α₁ after no click, with α₂(1 - R) + α₃R after a click; R is attraction (Guo et al. 2009)."""
 
     documents: int
@@ -29,17 +29,17 @@ class ClickChain(Chain):
     def init(self, key: jax.Array, width: int) -> Params:
         return {
             "attraction": self.tower.init(key, self.documents, width, 1),
-            "continuation": jnp.asarray(logits_of(_FIRST)),
+            "continuation": jnp.asarray(to_logits(_FIRST)),
         }
 
-    def links(self, params: Params, features: jax.Array, pages: Pages) -> Links:
+    def log_chances(self, params: Params, features: jax.Array, pages: DevicePages) -> LogChances:
         logit = self.tower.logits(params["attraction"], features, pages.doc)
         click, skip = log_sigmoid(logit), log_not_sigmoid(logit)
         on = log_sigmoid(params["continuation"])
         after_none = (jnp.broadcast_to(x, logit.shape) for x in (on[0], log_not_sigmoid(params["continuation"][0])))
-        return Links(click, skip, jnp.logaddexp(on[1] + skip, on[2] + click), *after_none)
+        return LogChances(click, skip, jnp.logaddexp(on[1] + skip, on[2] + click), *after_none)
 
-    def chances(self, params: Params, features: jax.Array, pages: Pages) -> Chances:
+    def chances(self, params: Params, features: jax.Array, pages: DevicePages) -> Chances:
         click = jax.nn.sigmoid(self.tower.logits(params["attraction"], features, pages.doc))
         alpha = jax.nn.sigmoid(params["continuation"])
         return Chances(click, alpha[1] * (1.0 - click) + alpha[2] * click, alpha[0])
@@ -48,17 +48,17 @@ class ClickChain(Chain):
 class CCM(ChainModel[ClickChain]):
     """Fitted by EM: a clicked document turns out relevant, with R, or not; the user goes on with α₃ or α₂."""
 
-    def _shape(self, documents: int, ranks: int, tower: Tower) -> ClickChain:
+    def _build_structure(self, documents: int, ranks: int, tower: Tower) -> ClickChain:
         return ClickChain(documents, tower)
 
-    def _begin(self, seen: Seen) -> tuple[Tallies, Rates]:
+    def _begin(self, seen: ChainCounts) -> tuple[Tallies, Rates]:
         return {"attraction": (seen.clicks, seen.above)}, {"continuation": np.array(_FIRST)}
 
-    def _maximise(self, rates: Rates, expected: Expected, seen: Seen) -> tuple[Tallies, Rates]:
+    def _maximise(self, rates: Rates, expected: Expected, seen: ChainCounts) -> tuple[Tallies, Rates]:
         alpha, r = rates["continuation"], rates["attraction"]
         on, off = expected.on, np.maximum(seen.turns - expected.on, 0.0)
-        relevant_on = on * _share(r * alpha[2], (1.0 - r) * alpha[1])
-        relevant = relevant_on + off * _share(r * (1.0 - alpha[2]), (1.0 - r) * (1.0 - alpha[1]))
+        relevant_on = on * _proportion(r * alpha[2], (1.0 - r) * alpha[1])
+        relevant = relevant_on + off * _proportion(r * (1.0 - alpha[2]), (1.0 - r) * (1.0 - alpha[1]))
         of_rest, of_relevant = float((seen.turns - relevant).sum()), float(relevant.sum())
         new = [
             expected.on_skip / expected.skips if expected.skips > 0 else alpha[0],
@@ -68,11 +68,12 @@ class CCM(ChainModel[ClickChain]):
         tallies = {"attraction": (seen.clicks + relevant, expected.read + seen.turns)}
         return tallies, {"continuation": np.clip(new, 0.0, 1.0)}
 
-    def continuation(self) -> Floats:
+    @property
+    def continuation_(self) -> Floats:
         """α₁, α₂ and α₃."""
-        return np.asarray(jax.nn.sigmoid(self._fitted()["continuation"]), np.float64)
+        return np.asarray(jax.nn.sigmoid(self.params_["continuation"]), np.float64)
 
 
-def _share(one: Floats, other: Floats) -> Floats:
+def _proportion(one: Floats, other: Floats) -> Floats:
     """one/(one + other), and 0 where both are 0."""
     return np.divide(one, one + other, out=np.zeros_like(one), where=one + other > 0)

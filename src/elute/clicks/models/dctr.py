@@ -7,20 +7,20 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from elute.clicks.base.model import ClickModel, Floats
-from elute.clicks.base.prior import Prior, pseudo_counts, rate, settle, typical
-from elute.clicks.exact.tally import Keys, by_document, tally
+from elute.clicks.base.model import ClickModel, ExactFit, Floats
+from elute.clicks.base.prior import Prior, check_prior, pseudo_counts, rate, typical_rate
+from elute.clicks.exact.tally import Keys, sum_by_document, tally
 from elute.clicks.logspace import log_sigmoid
-from elute.clicks.page import Pages
-from elute.clicks.sessions import Sessions, Source
-from elute.clicks.structure.independent import Independent
-from elute.clicks.structure.scores import scores
-from elute.clicks.structure.towers import Embedding, Params, embedded
+from elute.clicks.page import DevicePages
+from elute.clicks.sessions import Sessions, SessionSource
+from elute.clicks.structure.independent import IndependentStructure
+from elute.clicks.structure.scores import score_documents
+from elute.clicks.structure.towers import Embedding, Params, to_embedding
 from elute.progress import Progress
 
 
 @dataclass(frozen=True)
-class Rates(Independent):
+class Rates(IndependentStructure):
     """P(click) = rate(document)."""
 
     documents: int
@@ -28,7 +28,7 @@ class Rates(Independent):
     def init(self, key: jax.Array, width: int) -> Params:
         return {"rate": Embedding().init(key, self.documents, width, 1)}
 
-    def log_clicks(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_clicks(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         return log_sigmoid(Embedding().logits(params["rate"], features, pages.doc))
 
 
@@ -37,18 +37,19 @@ class DCTR(ClickModel[Rates]):
 
     def __init__(self, documents: int, ranks: int, *, prior: Prior = "fitted") -> None:
         super().__init__(Rates(documents), documents, ranks, features=None)
-        self.prior = settle(prior)
+        self.prior = check_prior(prior)
 
-    def _count(self, source: Source, progress: Progress) -> Params:
-        cells = tally(source, self.documents, 1, _one)
-        n, c = by_document(cells, cells.impressions), by_document(cells, cells.clicks)
+    def _fit_on_counts(self, source: SessionSource, progress: Progress) -> ExactFit:
+        cells = tally(source, self.documents, 1, _single_cell)
+        n, c = sum_by_document(cells, cells.impressions), sum_by_document(cells, cells.clicks)
         added = pseudo_counts(self.prior, c, n)
-        return {"rate": embedded(rate(c, n, added), typical(c, n, added))}
+        return ExactFit({"rate": to_embedding(rate(c, n, added), typical_rate(c, n, added))})
 
-    def relevance(self) -> Floats:
+    @property
+    def relevance_values_(self) -> Floats:
         """The click rate."""
-        return scores(Embedding(), self._fitted()["rate"], self._features)
+        return score_documents(Embedding(), self.params_["rate"], self._features)
 
 
-def _one(sessions: Sessions) -> Keys:
+def _single_cell(sessions: Sessions) -> Keys:
     return np.zeros(sessions.doc.shape, np.int64)

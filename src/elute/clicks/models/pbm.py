@@ -9,16 +9,16 @@ import jax.numpy as jnp
 
 from elute.clicks.base.model import Floats
 from elute.clicks.exact.product_model import ProductModel
-from elute.clicks.exact.tally import Cells, ranks_of, tally
+from elute.clicks.exact.tally import PairCounts, ranks_of, tally
 from elute.clicks.logspace import log_sigmoid
-from elute.clicks.page import Pages
-from elute.clicks.sessions import Source
-from elute.clicks.structure.independent import Independent
+from elute.clicks.page import DevicePages
+from elute.clicks.sessions import SessionSource
+from elute.clicks.structure.independent import IndependentStructure
 from elute.clicks.structure.towers import Params, Tower
 
 
 @dataclass(frozen=True)
-class Positions(Independent):
+class Positions(IndependentStructure):
     """P(click) = attraction(document)·examination(rank) (Craswell et al. 2008; Section 5.1.4 of the CMIP paper)."""
 
     documents: int
@@ -31,7 +31,7 @@ class Positions(Independent):
             "examination": jnp.zeros(self.ranks),
         }
 
-    def log_clicks(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_clicks(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         attraction = log_sigmoid(self.tower.logits(params["attraction"], features, pages.doc))
         return attraction + log_sigmoid(params["examination"][: pages.doc.shape[1]])
 
@@ -39,12 +39,13 @@ class Positions(Independent):
 class PBM(ProductModel[Positions]):
     """Fitted on counts of (document, rank)."""
 
-    def _shape(self, documents: int, ranks: int, tower: Tower) -> Positions:
+    def _build_structure(self, documents: int, ranks: int, tower: Tower) -> Positions:
         return Positions(documents, ranks, tower)
 
-    def _cells(self, source: Source) -> tuple[Cells, int]:
+    def _count_cells(self, source: SessionSource) -> tuple[PairCounts, int]:
         return tally(source, self.documents, self.ranks, ranks_of), self.ranks
 
-    def examination(self) -> Floats:
+    @property
+    def examination_(self) -> Floats:
         """By rank, the largest 1: only ratios are determined."""
-        return self._examination()
+        return self._examination

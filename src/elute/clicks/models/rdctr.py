@@ -8,19 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from elute.clicks.base.model import ClickModel, Floats
-from elute.clicks.base.prior import Prior, pseudo_counts, rate, settle, typical
+from elute.clicks.base.model import ClickModel, ExactFit, Floats
+from elute.clicks.base.prior import Prior, check_prior, pseudo_counts, rate, typical_rate
 from elute.clicks.exact.tally import ranks_of, tally
-from elute.clicks.logspace import log_sigmoid, logits_of
-from elute.clicks.page import Pages
-from elute.clicks.sessions import Source
-from elute.clicks.structure.independent import Independent
+from elute.clicks.logspace import log_sigmoid, to_logits
+from elute.clicks.page import DevicePages
+from elute.clicks.sessions import SessionSource
+from elute.clicks.structure.independent import IndependentStructure
 from elute.clicks.structure.towers import Params
 from elute.progress import Progress
 
 
 @dataclass(frozen=True)
-class RankedRates(Independent):
+class RankedRates(IndependentStructure):
     """P(click) = rate(document, rank)."""
 
     documents: int
@@ -29,7 +29,7 @@ class RankedRates(Independent):
     def init(self, key: jax.Array, width: int) -> Params:
         return {"rate": jnp.zeros((self.documents, self.ranks))}
 
-    def log_clicks(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_clicks(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         doc = jnp.clip(pages.doc, 0, self.documents - 1)
         return log_sigmoid(params["rate"][doc, jnp.arange(doc.shape[1])])
 
@@ -42,9 +42,9 @@ class RDCTR(ClickModel[RankedRates]):
 
     def __init__(self, documents: int, ranks: int, *, prior: Prior = "fitted") -> None:
         super().__init__(RankedRates(documents, ranks), documents, ranks, features=None)
-        self.prior = settle(prior)
+        self.prior = check_prior(prior)
 
-    def _count(self, source: Source, progress: Progress) -> Params:
+    def _fit_on_counts(self, source: SessionSource, progress: Progress) -> ExactFit:
         cells = tally(source, self.documents, self.ranks, ranks_of)
         doc = np.repeat(np.arange(self.documents), np.diff(cells.offsets))
         logits = np.empty((self.documents, self.ranks), np.float32)
@@ -52,11 +52,12 @@ class RDCTR(ClickModel[RankedRates]):
             at = cells.cell == rank
             n, c = cells.impressions[at], cells.clicks[at]
             added = pseudo_counts(self.prior, c, n)
-            logits[:, rank] = logits_of(typical(c, n, added))
-            logits[doc[at], rank] = logits_of(rate(c, n, added))
-        return {"rate": jnp.asarray(logits)}
+            logits[:, rank] = to_logits(typical_rate(c, n, added))
+            logits[doc[at], rank] = to_logits(rate(c, n, added))
+        return ExactFit({"rate": jnp.asarray(logits)})
 
-    def relevance(self) -> Floats:
+    @property
+    def relevance_values_(self) -> Floats:
         """Σ over ranks of the document's rate over all documents' mean rate (Section 5.2.1; not a probability)."""
-        rates = np.asarray(jax.nn.sigmoid(self._fitted()["rate"]), np.float64)
+        rates = np.asarray(jax.nn.sigmoid(self.params_["rate"]), np.float64)
         return np.asarray((rates / rates.mean(axis=0)).sum(axis=1))

@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from elute.clicks.base.model import Floats
-from elute.clicks.exact.chain_em import ChainModel, Rates, Seen, Tallies
+from elute.clicks.exact.chain_em import ChainCounts, ChainModel, Rates, Tallies
 from elute.clicks.exact.expectation import Expected
 from elute.clicks.logspace import LOG_NEVER, log_not_sigmoid, log_sigmoid
-from elute.clicks.page import Pages
-from elute.clicks.structure.chain import Chain, Chances, Links
-from elute.clicks.structure.scores import scores
+from elute.clicks.page import DevicePages
+from elute.clicks.structure.chain import ChainStructure, Chances, LogChances
+from elute.clicks.structure.scores import score_documents
 from elute.clicks.structure.towers import Params, Tower
 
 
 @dataclass(frozen=True)
-class Satisfied(Chain):
+class Satisfied(ChainStructure):
     """Goes on always after no click, with 1 - S after a click (Chapelle and Zhang 2009)."""
 
     documents: int
@@ -32,10 +32,10 @@ class Satisfied(Chain):
             "satisfaction": self.tower.init(satisfaction, self.documents, width, 1),
         }
 
-    def links(self, params: Params, features: jax.Array, pages: Pages) -> Links:
+    def log_chances(self, params: Params, features: jax.Array, pages: DevicePages) -> LogChances:
         logit = self.tower.logits(params["attraction"], features, pages.doc)
         unsatisfied = log_not_sigmoid(self.tower.logits(params["satisfaction"], features, pages.doc))
-        return Links(
+        return LogChances(
             log_sigmoid(logit),
             log_not_sigmoid(logit),
             unsatisfied,
@@ -43,7 +43,7 @@ class Satisfied(Chain):
             jnp.full_like(logit, LOG_NEVER),
         )
 
-    def chances(self, params: Params, features: jax.Array, pages: Pages) -> Chances:
+    def chances(self, params: Params, features: jax.Array, pages: DevicePages) -> Chances:
         click, satisfied = (
             jax.nn.sigmoid(self.tower.logits(params[name], features, pages.doc))
             for name in ("attraction", "satisfaction")
@@ -54,20 +54,22 @@ class Satisfied(Chain):
 class SDBN(ChainModel[Satisfied]):
     """Fitted by EM. Where it starts is the usual closed form, which takes every last click for a satisfied one."""
 
-    def _shape(self, documents: int, ranks: int, tower: Tower) -> Satisfied:
+    def _build_structure(self, documents: int, ranks: int, tower: Tower) -> Satisfied:
         return Satisfied(documents, tower)
 
-    def _begin(self, seen: Seen) -> tuple[Tallies, Rates]:
+    def _begin(self, seen: ChainCounts) -> tuple[Tallies, Rates]:
         return {"attraction": (seen.clicks, seen.above), "satisfaction": (seen.stayed, seen.turns)}, {}
 
-    def _maximise(self, rates: Rates, expected: Expected, seen: Seen) -> tuple[Tallies, Rates]:
+    def _maximise(self, rates: Rates, expected: Expected, seen: ChainCounts) -> tuple[Tallies, Rates]:
         satisfied = np.maximum(seen.turns - expected.on, 0.0)
         return {"attraction": (seen.clicks, expected.read), "satisfaction": (satisfied, seen.turns)}, {}
 
-    def satisfaction(self) -> Floats:
+    @property
+    def satisfaction_(self) -> Floats:
         """P(satisfied | clicked), by document."""
-        return scores(self.tower, self._fitted()["satisfaction"], self._features)
+        return score_documents(self.tower, self.params_["satisfaction"], self._features)
 
-    def relevance(self) -> Floats:
+    @property
+    def relevance_values_(self) -> Floats:
         """Attraction × satisfaction."""
-        return self.attraction() * self.satisfaction()
+        return self.attraction_ * self.satisfaction_

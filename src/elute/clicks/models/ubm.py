@@ -10,16 +10,16 @@ import numpy as np
 
 from elute.clicks.base.model import Floats
 from elute.clicks.exact.product_model import ProductModel
-from elute.clicks.exact.tally import Cells, browsing_cells, tally
+from elute.clicks.exact.tally import PairCounts, browsing_cells, tally
 from elute.clicks.logspace import log1mexp, log_sigmoid
-from elute.clicks.page import Pages
-from elute.clicks.sessions import Source
-from elute.clicks.structure.base import State, Structure, by_rank
+from elute.clicks.page import DevicePages
+from elute.clicks.sessions import SessionSource
+from elute.clicks.structure.base import ClickStructure, State, to_rank_major
 from elute.clicks.structure.towers import Params, Tower
 
 
 @dataclass(frozen=True)
-class Browsing(Structure):
+class Browsing(ClickStructure):
     """P(click | clicks above) = attraction(document)·examination(rank, distance) (Dupret and Piwowarski 2008).
 
     The distance to the last click counts from 1; where nothing was clicked it is the rank, as from a click above the
@@ -36,7 +36,7 @@ class Browsing(Structure):
             "examination": jnp.zeros(self.ranks * (self.ranks + 1) // 2),
         }
 
-    def places(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def prepare_places(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         return log_sigmoid(self.tower.logits(params["attraction"], features, pages.doc))
 
     def start(self, params: Params, sessions: int) -> State:
@@ -44,37 +44,40 @@ class Browsing(Structure):
         return jnp.zeros(sessions, jnp.int32)
 
     def see(self, params: Params, state: State, place: jax.Array, rank: jax.Array) -> tuple[jax.Array, State]:
-        return place + log_sigmoid(params["examination"])[_cell(rank, state)], (state, rank)
+        return place + log_sigmoid(params["examination"])[_triangle_index(rank, state)], (state, rank)
 
-    def after(self, params: Params, seen: State, clicked: jax.Array) -> State:
+    def remember(self, params: Params, seen: State, clicked: jax.Array) -> State:
         last, rank = seen
         return jnp.where(clicked, rank + 1, last)
 
-    def log_conditionals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_conditionals(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         """All ranks at once: the clicks are known."""
         rank = jnp.arange(pages.doc.shape[1])
         last = jax.lax.cummax(jnp.where(pages.clicked, rank + 1, 0), axis=1)
         last = jnp.pad(last, ((0, 0), (1, 0)))[:, :-1]
-        return self.places(params, features, pages) + log_sigmoid(params["examination"])[_cell(rank, last)]
+        return (
+            self.prepare_places(params, features, pages)
+            + log_sigmoid(params["examination"])[_triangle_index(rank, last)]
+        )
 
-    def log_marginals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_marginals(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         """By a recursion over the distribution of the last click's rank (0 for none)."""
         width = pages.doc.shape[1]
         log_o, candidate = log_sigmoid(params["examination"]), jnp.arange(width + 1)
 
         def step(log_last: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             log_a, rank = inputs
-            given = log_a[:, None] + log_o[_cell(rank, jnp.minimum(candidate, rank))]
+            given = log_a[:, None] + log_o[_triangle_index(rank, jnp.minimum(candidate, rank))]
             log_p = jax.nn.logsumexp(log_last + given, axis=1)
             stayed = log_last + log1mexp(given)
             return jnp.where(candidate == rank + 1, log_p[:, None], stayed), log_p
 
         first = jnp.broadcast_to(jnp.where(candidate == 0, 0.0, -jnp.inf), (pages.doc.shape[0], width + 1))
-        inputs = (by_rank(self.places(params, features, pages)), jnp.arange(width))
+        inputs = (to_rank_major(self.prepare_places(params, features, pages)), jnp.arange(width))
         return jax.lax.scan(step, first, inputs)[1].T
 
 
-def _cell(rank: jax.Array, last: jax.Array) -> jax.Array:
+def _triangle_index(rank: jax.Array, last: jax.Array) -> jax.Array:
     """The place in the triangle of a rank (from 0) and the last click's rank (from 1, 0 for none)."""
     return rank * (rank + 1) // 2 + rank - last
 
@@ -82,15 +85,16 @@ def _cell(rank: jax.Array, last: jax.Array) -> jax.Array:
 class UBM(ProductModel[Browsing]):
     """Fitted on counts of (document, rank, distance)."""
 
-    def _shape(self, documents: int, ranks: int, tower: Tower) -> Browsing:
+    def _build_structure(self, documents: int, ranks: int, tower: Tower) -> Browsing:
         return Browsing(documents, ranks, tower)
 
-    def _cells(self, source: Source) -> tuple[Cells, int]:
+    def _count_cells(self, source: SessionSource) -> tuple[PairCounts, int]:
         amount = self.ranks * (self.ranks + 1) // 2
         return tally(source, self.documents, amount, browsing_cells), amount
 
-    def examination(self) -> Floats:
+    @property
+    def examination_(self) -> Floats:
         """By (rank, distance), both from 1, the largest 1; NaN where the distance exceeds the rank."""
         table = np.full((self.ranks, self.ranks), np.nan)
-        table[np.tril_indices(self.ranks)] = self._examination()
+        table[np.tril_indices(self.ranks)] = self._examination
         return table

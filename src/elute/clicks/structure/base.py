@@ -15,14 +15,14 @@ import jax
 import jax.numpy as jnp
 
 from elute.clicks.logspace import log_outcome
-from elute.clicks.page import Pages
+from elute.clicks.page import DevicePages
 from elute.clicks.structure.towers import Params
 
 State = Any
 """What the model remembers of the ranks above, by session; any tree of arrays."""
 
 
-class Structure(ABC):
+class ClickStructure(ABC):
     """Subclasses are frozen dataclasses."""
 
     @abstractmethod
@@ -30,7 +30,7 @@ class Structure(ABC):
         """First parameters; `width` is the number of features."""
 
     @abstractmethod
-    def places(self, params: Params, features: jax.Array, pages: Pages) -> Any:
+    def prepare_places(self, params: Params, features: jax.Array, pages: DevicePages) -> Any:
         """What is known of every place before any click: a tree of arrays by (session, place, …)."""
 
     @abstractmethod
@@ -42,40 +42,40 @@ class Structure(ABC):
         """log P(click) at a rank (from 0), and the memory with that rank taken in."""
 
     @abstractmethod
-    def after(self, params: Params, seen: State, clicked: jax.Array) -> State:
+    def remember(self, params: Params, seen: State, clicked: jax.Array) -> State:
         """The memory after a click, or none, at the rank just seen."""
 
     @abstractmethod
-    def log_marginals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_marginals(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         """log P(click) by (session, place), whatever else is clicked."""
 
-    def log_conditionals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_conditionals(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         """log P(click | the page's clicks above) by (session, place)."""
 
         def step(state: State, inputs: tuple[Any, jax.Array, jax.Array]) -> tuple[State, jax.Array]:
             place, rank, clicked = inputs
             log_p, seen = self.see(params, state, place, rank)
-            return self.after(params, seen, clicked), log_p
+            return self.remember(params, seen, clicked), log_p
 
         ranks = jnp.arange(pages.doc.shape[1])
-        inputs = (by_rank(self.places(params, features, pages)), ranks, pages.clicked.T)
+        inputs = (to_rank_major(self.prepare_places(params, features, pages)), ranks, pages.clicked.T)
         _, log_p = jax.lax.scan(step, self.start(params, pages.doc.shape[0]), inputs)
         return log_p.T
 
 
-def by_rank(places: Any) -> Any:
+def to_rank_major(places: Any) -> Any:
     """Places with ranks on the first axis, as a scan wants them."""
     return jax.tree.map(lambda values: jnp.swapaxes(values, 0, 1), places)
 
 
-def log_pages(structure: Structure, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+def log_pages(structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
     """log P(exactly these clicks) by session."""
     log_p = structure.log_conditionals(params, features, pages)
     return jnp.where(pages.mask, log_outcome(log_p, pages.clicked), 0.0).sum(axis=1)
 
 
 def draw(
-    structure: Structure, params: Params, features: jax.Array, pages: Pages, key: jax.Array
+    structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages, key: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Clicks drawn from the model, and the log P(click | clicks drawn above) they were drawn with."""
     width = pages.doc.shape[1]
@@ -85,32 +85,34 @@ def draw(
         place, rank, uniform = inputs
         log_p, seen = structure.see(params, state, place, rank)
         clicked = uniform < jnp.exp(log_p)
-        return structure.after(params, seen, clicked), (clicked, log_p)
+        return structure.remember(params, seen, clicked), (clicked, log_p)
 
-    inputs = (by_rank(structure.places(params, features, pages)), jnp.arange(width), uniforms.T)
+    inputs = (to_rank_major(structure.prepare_places(params, features, pages)), jnp.arange(width), uniforms.T)
     _, (clicked, log_p) = jax.lax.scan(step, structure.start(params, pages.doc.shape[0]), inputs)
     return clicked.T & pages.mask, log_p.T
 
 
 @partial(jax.jit, static_argnums=0)
-def likelihoods(structure: Structure, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+def likelihoods(structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
     """`log_pages`, compiled."""
     return log_pages(structure, params, features, pages)
 
 
 @partial(jax.jit, static_argnums=0)
-def conditionals(structure: Structure, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+def conditionals(structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
     """P(click | clicks above), 0 on the padding."""
     return jnp.where(pages.mask, jnp.exp(structure.log_conditionals(params, features, pages)), 0.0)
 
 
 @partial(jax.jit, static_argnums=0)
-def marginals(structure: Structure, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+def marginals(structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
     """P(click), 0 on the padding."""
     return jnp.where(pages.mask, jnp.exp(structure.log_marginals(params, features, pages)), 0.0)
 
 
 @partial(jax.jit, static_argnums=0)
-def drawn(structure: Structure, params: Params, features: jax.Array, pages: Pages, key: jax.Array) -> jax.Array:
+def sample_clicks(
+    structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages, key: jax.Array
+) -> jax.Array:
     """Clicks from the model, 0 on the padding."""
     return draw(structure, params, features, pages, key)[0].astype(jnp.uint8)

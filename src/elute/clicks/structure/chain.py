@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 
 from elute.clicks.logspace import LOG_NEVER, log1mexp
-from elute.clicks.page import Pages
-from elute.clicks.structure.base import State, Structure, by_rank
+from elute.clicks.page import DevicePages
+from elute.clicks.structure.base import ClickStructure, State, to_rank_major
 from elute.clicks.structure.towers import Params
 
 
-class Links(NamedTuple):
+class LogChances(NamedTuple):
     """Logarithms, by (session, place): attraction and its complement, going on after a click, and going on and leaving
     after none."""
 
@@ -39,28 +39,28 @@ class Chances(NamedTuple):
     on_skip: jax.Array
 
 
-class Chain(Structure):
+class ChainStructure(ClickStructure):
     """Subclasses say what the links are."""
 
     @abstractmethod
-    def links(self, params: Params, features: jax.Array, pages: Pages) -> Links:
+    def log_chances(self, params: Params, features: jax.Array, pages: DevicePages) -> LogChances:
         """The chain of every page, in logarithms."""
 
     @abstractmethod
-    def chances(self, params: Params, features: jax.Array, pages: Pages) -> Chances:
+    def chances(self, params: Params, features: jax.Array, pages: DevicePages) -> Chances:
         """The same as probabilities, which is less work: for EM."""
 
-    def places(self, params: Params, features: jax.Array, pages: Pages) -> Links:
-        return self.links(params, features, pages)
+    def prepare_places(self, params: Params, features: jax.Array, pages: DevicePages) -> LogChances:
+        return self.log_chances(params, features, pages)
 
     def start(self, params: Params, sessions: int) -> State:
         """log e and log(1 - e): the first rank is always read."""
         return jnp.zeros(sessions), jnp.full(sessions, LOG_NEVER)
 
-    def see(self, params: Params, state: State, place: Links, rank: jax.Array) -> tuple[jax.Array, State]:
+    def see(self, params: Params, state: State, place: LogChances, rank: jax.Array) -> tuple[jax.Array, State]:
         return state[0] + place.click, (*state, place)
 
-    def after(self, params: Params, seen: State, clicked: jax.Array) -> State:
+    def remember(self, params: Params, seen: State, clicked: jax.Array) -> State:
         log_e, log_not_e, place = seen
         passed = log_e + place.skip
         no_click = jnp.logaddexp(passed, log_not_e)
@@ -68,13 +68,13 @@ class Chain(Structure):
         stopped = jnp.logaddexp(passed + place.off_skip, log_not_e) - no_click
         return jnp.where(clicked, place.on_click, reads), jnp.where(clicked, log1mexp(place.on_click), stopped)
 
-    def log_marginals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_marginals(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         """Attraction times the probability of having read that far."""
 
-        def step(log_e: jax.Array, place: Links) -> tuple[jax.Array, jax.Array]:
+        def step(log_e: jax.Array, place: LogChances) -> tuple[jax.Array, jax.Array]:
             on = jnp.logaddexp(place.click + place.on_click, place.skip + place.on_skip)
             return log_e + on, log_e + place.click
 
-        links = self.links(params, features, pages)
-        _, log_p = jax.lax.scan(step, jnp.zeros(pages.doc.shape[0]), by_rank(links))
+        links = self.log_chances(params, features, pages)
+        _, log_p = jax.lax.scan(step, jnp.zeros(pages.doc.shape[0]), to_rank_major(links))
         return log_p.T

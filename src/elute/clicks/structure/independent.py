@@ -7,19 +7,19 @@ from abc import abstractmethod
 import jax
 import jax.numpy as jnp
 
-from elute.clicks.page import Pages
-from elute.clicks.structure.base import State, Structure
+from elute.clicks.page import DevicePages
+from elute.clicks.structure.base import ClickStructure, State
 from elute.clicks.structure.towers import Params
 
 
-class Independent(Structure):
+class IndependentStructure(ClickStructure):
     """Subclasses give log P(click) by place; conditional and marginal probabilities are that."""
 
     @abstractmethod
-    def log_clicks(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_clicks(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         """log P(click) by (session, place)."""
 
-    def places(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def prepare_places(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         return self.log_clicks(params, features, pages)
 
     def start(self, params: Params, sessions: int) -> State:
@@ -28,12 +28,12 @@ class Independent(Structure):
     def see(self, params: Params, state: State, place: jax.Array, rank: jax.Array) -> tuple[jax.Array, State]:
         return place, state
 
-    def after(self, params: Params, seen: State, clicked: jax.Array) -> State:
+    def remember(self, params: Params, seen: State, clicked: jax.Array) -> State:
         return seen
 
-    def log_marginals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_marginals(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         return self.log_clicks(params, features, pages)
 
-    def log_conditionals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_conditionals(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         """Without going rank by rank."""
         return self.log_clicks(params, features, pages)

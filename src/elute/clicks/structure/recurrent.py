@@ -11,8 +11,8 @@ from itertools import product
 import jax
 import jax.numpy as jnp
 
-from elute.clicks.page import Pages
-from elute.clicks.structure.base import Structure, draw, log_pages
+from elute.clicks.page import DevicePages
+from elute.clicks.structure.base import ClickStructure, draw, log_pages
 from elute.clicks.structure.towers import Params
 
 CLICK_SIZE = 4
@@ -20,15 +20,15 @@ STATE_SIZE = 32
 """Sizes of the CMIP paper's experiment."""
 
 
-class Recurrent(Structure):
+class RecurrentStructure(ClickStructure):
     """Subclasses have `samples`: up to this many patterns, or drawn ones, make a marginal probability."""
 
     samples: int
 
-    def log_marginals(self, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+    def log_marginals(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         width = pages.doc.shape[1]
         if 2**width <= self.samples:
-            return _enumerated(self, params, features, pages)
+            return _enumerate_patterns(self, params, features, pages)
         keys = jax.random.split(jax.random.key(0), self.samples)
 
         def add(total: jax.Array, key: jax.Array) -> tuple[jax.Array, None]:
@@ -38,7 +38,9 @@ class Recurrent(Structure):
         return jnp.log(total / self.samples)
 
 
-def _enumerated(structure: Structure, params: Params, features: jax.Array, pages: Pages) -> jax.Array:
+def _enumerate_patterns(
+    structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages
+) -> jax.Array:
     """Σ over patterns of P(pattern)·click; patterns that click on padding are other patterns again, so left out."""
     patterns = jnp.asarray(list(product((0, 1), repeat=pages.doc.shape[1])), jnp.uint8)
 
@@ -52,7 +54,7 @@ def _enumerated(structure: Structure, params: Params, features: jax.Array, pages
     return jnp.log(total)
 
 
-def gru(key: jax.Array, inputs: int, size: int) -> Params:
+def init_gru(key: jax.Array, inputs: int, size: int) -> Params:
     """Weights of a gated recurrent unit (Cho et al. 2014), uniform within 1/√size."""
     keys, bound = jax.random.split(key, 4), size**-0.5
     shapes = {"input": (inputs, 3 * size), "state": (size, 3 * size), "input_bias": (3 * size,), "bias": (3 * size,)}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from elute.clicks.structure.towers import Params, Tower
 
 
-def scores(tower: Tower, params: Params, features: jax.Array) -> NDArray[np.float64]:
+def score_documents(tower: Tower, params: Params, features: jax.Array) -> NDArray[np.float64]:
     """By document."""
     return np.asarray(_probabilities(tower, params, features), np.float64)
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.clicks.logspace import logits_of
+from elute.clicks.logspace import to_logits
 
 Params = dict[str, Any]
 
@@ -58,7 +58,7 @@ class Linear(Tower):
     """A linear function of the features."""
 
     def init(self, key: jax.Array, documents: int, width: int, size: int) -> Params:
-        return layer(key, width, size)
+        return init_layer(key, width, size)
 
     def vectors(self, params: Params, features: jax.Array, doc: jax.Array) -> jax.Array:
         return apply_layer(params, jnp.take(features, doc, axis=0, mode="clip"))
@@ -73,7 +73,7 @@ class MLP(Tower):
     def init(self, key: jax.Array, documents: int, width: int, size: int) -> Params:
         widths = (width, *self.hidden, size)
         keys = jax.random.split(key, len(widths) - 1)
-        return {str(i): layer(keys[i], widths[i], widths[i + 1]) for i in range(len(widths) - 1)}
+        return {str(i): init_layer(keys[i], widths[i], widths[i + 1]) for i in range(len(widths) - 1)}
 
     def vectors(self, params: Params, features: jax.Array, doc: jax.Array) -> jax.Array:
         x = jnp.take(features, doc, axis=0, mode="clip")
@@ -82,7 +82,7 @@ class MLP(Tower):
         return apply_layer(params[str(len(self.hidden))], x)
 
 
-def layer(key: jax.Array, inputs: int, outputs: int) -> Params:
+def init_layer(key: jax.Array, inputs: int, outputs: int) -> Params:
     """Weights of variance 1/inputs, bias 0."""
     return {"weight": jax.random.normal(key, (inputs, outputs)) / max(inputs, 1) ** 0.5, "bias": jnp.zeros(outputs)}
 
@@ -93,8 +93,8 @@ def apply_layer(params: Params, x: jax.Array) -> jax.Array:
     return out
 
 
-def embedded(probability: NDArray[np.float64], typical: float) -> Params:
+def to_embedding(probability: NDArray[np.float64], typical: float) -> Params:
     """An embedding that gives these probabilities; NaN is a document nothing is known of: the typical one."""
-    bias = logits_of(typical)
+    bias = to_logits(typical)
     known = np.where(np.isnan(probability), typical, probability)
-    return {"bias": jnp.asarray(bias).reshape(1), "deviation": jnp.asarray((logits_of(known) - bias)[:, None])}
+    return {"bias": jnp.asarray(bias).reshape(1), "deviation": jnp.asarray((to_logits(known) - bias)[:, None])}

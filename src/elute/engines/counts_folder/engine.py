@@ -2,7 +2,7 @@
 
 | file | what |
 |---|---|
-| `counts.json` | column roles, sizes, the source's fingerprint; written last: without it a folder is no counts |
+| `counts.json` | column roles, sizes, the source's fingerprint; written last: what lacks it is not a counts folder |
 | `factors.parquet` | the bias columns, impressions, clicks |
 | `items.parquet` | the item columns, `elute_cells` (how many the item has) and `elute_query` (its query's number) |
 | `cells.parquet` | factor, impressions and clicks, in the order of the items |
@@ -13,8 +13,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -28,13 +26,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from elute._util import files
-from elute.cells.chunks import Part
+from elute.cells.chunks import Chunk
 from elute.cells.counts import Counts, Membership
 from elute.cells.roles import Roles
-from elute.cells.structure import of_counts
+from elute.cells.structure import structure_from_counts
 from elute.cells.survey import Survey
 from elute.engines.base import Engine
-from elute.engines.fingerprint.compare import changed
+from elute.engines.fingerprint.compare import find_changed_source
 from elute.engines.source_state import State
 from elute.errors import EluteError
 from elute.progress import Progress
@@ -51,25 +49,25 @@ def is_counts(source: object) -> TypeGuard[str | Path]:
     return isinstance(source, str | Path) and (Path(source) / MARK).is_file()
 
 
-def save(
-    engine: Engine, roles: Roles, survey: Survey, parts: Callable[[], Iterable[Part]], folder: str | Path
+def save_counts(
+    engine: Engine, roles: Roles, survey: Survey, chunks: Callable[[], Iterable[Chunk]], folder: str | Path
 ) -> dict[str, Any]:
-    """Write counts to a folder, a row group for each part; gives what `counts.json` says."""
+    """Write counts to a folder, a row group for each chunk; gives what `counts.json` says."""
     target = Path(folder)
     begun = target / _BEGUN
     if target.exists() and not (is_counts(target) or begun.exists()) and (not target.is_dir() or any(target.iterdir())):
-        raise EluteError(f"'{folder}' is there already and holds no counts; name another folder")
+        raise EluteError(f"'{folder}' already exists and is not a counts folder; choose another")
     target.mkdir(parents=True, exist_ok=True)
     begun.touch()
     (target / MARK).unlink(missing_ok=True)
     totals = survey.factors.append_column("elute_impressions", pa.array(survey.impressions))
     files.write_parquet(target / "factors.parquet", totals.append_column("elute_clicks", pa.array(survey.clicks)))
     sizes = _Sizes()
-    tables = (sizes.seen(part, _item_rows(part, roles)) for part in parts())
-    files.write_parts(target / "items.parquet", tables)
-    files.write_parts(target / "cells.parquet", map(_cell_rows, parts()))
+    tables = (sizes.add(chunk, _item_table(chunk, roles)) for chunk in chunks())
+    files.write_row_groups(target / "items.parquet", tables)
+    files.write_row_groups(target / "cells.parquet", map(_cell_table, chunks()))
     if roles.query is not None and not roles.items_within_queries:
-        files.write_parts(target / "pairs.parquet", _pair_rows(parts()))
+        files.write_row_groups(target / "pairs.parquet", _pair_tables(chunks()))
     dominant = sizes.busiest > int(survey.impressions.sum()) / 2
     about = {
         "format": FORMAT,
@@ -84,8 +82,8 @@ def save(
         "cells": sizes.cells,
         "queries": len(sizes.shown) if roles.query is not None else None,
         "collision_bound": 0.0 if engine.exact else sizes.items * (sizes.items - 1) / 2**65,
-        "repeats_on_page": engine.repeats_on_page(roles),
-        "busiest_query": _plain(engine.busiest_query(roles)) if dominant else None,
+        "repeats_on_page": engine.count_repeats_on_page(roles),
+        "busiest_query": _to_json_value(engine.find_busiest_query(roles)) if dominant else None,
     }
     files.write_text(target / MARK, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     begun.unlink()
@@ -93,7 +91,7 @@ def save(
 
 
 class _Sizes:
-    """Added up while parts are written."""
+    """Added up while chunks are written."""
 
     def __init__(self) -> None:
         self.items, self.cells = 0, 0
@@ -104,34 +102,34 @@ class _Sizes:
     def busiest(self) -> int:
         return int(self.shown.max(initial=0))
 
-    def seen(self, part: Part, table: pa.Table) -> pa.Table:
-        self.items += len(part.cells.offsets) - 1
-        self.cells += len(part.cells.factor)
-        if part.members is not None:
-            known = max(len(self.shown), int(part.members.query.max(initial=-1)) + 1)
+    def add(self, chunk: Chunk, table: pa.Table) -> pa.Table:
+        self.items += len(chunk.cells.offsets) - 1
+        self.cells += len(chunk.cells.factor)
+        if chunk.members is not None:
+            known = max(len(self.shown), int(chunk.members.query.max(initial=-1)) + 1)
             self.shown = np.concatenate((self.shown, np.zeros(known - len(self.shown), np.int64)))
-            np.add.at(self.shown, part.members.query, part.members.impressions)
+            np.add.at(self.shown, chunk.members.query, chunk.members.impressions)
         return table
 
 
-def _item_rows(part: Part, roles: Roles) -> pa.Table:
-    table = part.items().append_column(CELLS, pa.array(np.diff(part.cells.offsets)))
-    if part.members is None or not roles.items_within_queries:
+def _item_table(chunk: Chunk, roles: Roles) -> pa.Table:
+    table = chunk.items().append_column(CELLS, pa.array(np.diff(chunk.cells.offsets)))
+    if chunk.members is None or not roles.items_within_queries:
         return table
-    return table.append_column(QUERY, pa.array(part.members.query))
+    return table.append_column(QUERY, pa.array(chunk.members.query))
 
 
-def _cell_rows(part: Part) -> pa.Table:
-    return pa.table({name: getattr(part.cells, name) for name in ("factor", "impressions", "clicks")})
+def _cell_table(chunk: Chunk) -> pa.Table:
+    return pa.table({name: getattr(chunk.cells, name) for name in ("factor", "impressions", "clicks")})
 
 
-def _pair_rows(parts: Iterable[Part]) -> Iterator[pa.Table]:
+def _pair_tables(chunks: Iterable[Chunk]) -> Iterator[pa.Table]:
     first = 0
-    for part in parts:
-        if part.members is not None:
-            query, item, shown = part.members
+    for chunk in chunks:
+        if chunk.members is not None:
+            query, item, shown = chunk.members
             yield pa.table({"query": query, "item": item.astype(np.int64) + first, "impressions": shown})
-        first += len(part.cells.offsets) - 1
+        first += len(chunk.cells.offsets) - 1
 
 
 class CountsEngine:
@@ -143,17 +141,16 @@ class CountsEngine:
         try:
             self._about: dict[str, Any] = json.loads((self._folder / MARK).read_text(encoding="utf-8"))
             if self._about["format"] != FORMAT:
-                raise EluteError(f"{folder} holds counts of another version of elute: count the log again")
+                raise EluteError(f"{folder} was written by another version of elute; count the log again")
             names = dict(self._about["roles"])
             self.roles = Roles(item=tuple(names.pop("item")), bias=tuple(names.pop("bias")), **names)
         except (KeyError, TypeError, ValueError) as error:
             raise EluteError(f"{self._folder / MARK} is not what `elute.count` writes: {error}") from error
         self.label: str = self._about["log"]
-        source = changed(self.state)
+        source = find_changed_source(self.state)
         if source is not None:
-            log = "LOG" if re.search(r" and \d+ more$", self.label) else shlex.quote(self.label)
-            again = f"elute count {log} --out {shlex.quote(str(folder))}"
-            raise EluteError(f"{source} has changed since it was counted: count it again ({again} …)")
+            again = f"count {self.label} again with `elute.count` (`out='{folder}'`)"
+            raise EluteError(f"{source} has changed since it was counted: {again}")
 
     @property
     def exact(self) -> bool:
@@ -170,11 +167,11 @@ class CountsEngine:
     def close(self) -> None:
         """Nothing is held."""
 
-    def problems(self, roles: Roles) -> list[str]:
+    def find_problems(self, roles: Roles) -> list[str]:
         """Other columns than those that were counted."""
         mine = asdict(self.roles)
         return [
-            f"these counts were made with {part} {_listed(mine[part])}, not {_listed(asked)}: count the log again"
+            f"these counts were made with {part} {_to_text(mine[part])}, not {_to_text(asked)}; count the log again"
             for part, asked in asdict(roles).items()
             if asked != mine[part]
         ]
@@ -193,7 +190,7 @@ class CountsEngine:
         )
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
-        return of_counts(self.count(roles, survey, progress)).root
+        return structure_from_counts(self.count(roles, survey, progress)).root
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         progress("reading the counts", 0, 0)
@@ -211,15 +208,15 @@ class CountsEngine:
         )
         if roles.query is None:
             return counts
-        return Counts(**{**vars(counts), "membership": self._membership(roles, counts)})
+        return Counts(**{**vars(counts), "membership": self._read_membership(roles, counts)})
 
-    def repeats_on_page(self, roles: Roles) -> int:
+    def count_repeats_on_page(self, roles: Roles) -> int:
         return int(self._about["repeats_on_page"])
 
-    def busiest_query(self, roles: Roles) -> object:
+    def find_busiest_query(self, roles: Roles) -> object:
         return self._about["busiest_query"]
 
-    def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
+    def find_examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The smallest items under each factor."""
         order = [(column, "ascending") for column in roles.item]
         found: dict[int, list[pa.Table]] = {factor: [] for factor in factors}
@@ -236,12 +233,12 @@ class CountsEngine:
     @cached_property
     def _groups(self) -> int:
         """Parts that the counts were written in."""
-        return int(self._file("cells").num_row_groups)
+        return int(self._open_file("cells").num_row_groups)
 
-    def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
-        raise EluteError(f"{self._folder} holds counts, not '{value}': give the log itself")
+    def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
+        raise EluteError(f"{self._folder} holds counts, without '{value}'; pass the log itself")
 
-    def _membership(self, roles: Roles, counts: Counts) -> Membership:
+    def _read_membership(self, roles: Roles, counts: Counts) -> Membership:
         queries = int(self._about["queries"])
         if roles.items_within_queries:
             query = self._read("items", [QUERY])[QUERY].to_numpy()
@@ -252,27 +249,27 @@ class CountsEngine:
 
     def _read(self, name: str, columns: list[str] | None = None, group: int | None = None) -> pa.Table:
         """A file, or one of its row groups."""
-        file = self._file(name)
-        with self._reading(name):
+        file = self._open_file(name)
+        with self._translate_errors(name):
             return file.read(columns) if group is None else file.read_row_group(group, columns)
 
-    def _file(self, name: str) -> pq.ParquetFile:
-        with self._reading(name):
+    def _open_file(self, name: str) -> pq.ParquetFile:
+        with self._translate_errors(name):
             return pq.ParquetFile(self._folder / f"{name}.parquet")
 
     @contextmanager
-    def _reading(self, name: str) -> Iterator[None]:
+    def _translate_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except (OSError, pa.ArrowInvalid) as error:
             raise EluteError(f"cannot read {self._folder / name}.parquet; count the log again ({error})") from error
 
 
-def _listed(value: object) -> str:
+def _to_text(value: object) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value))
     return "nothing" if value is None else str(value)
 
 
-def _plain(value: object) -> object:
+def _to_json_value(value: object) -> object:
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)

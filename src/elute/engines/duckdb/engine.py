@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +19,9 @@ from numpy.typing import NDArray
 from elute.cells.counts import Clustered, Counts
 from elute.cells.roles import Roles
 from elute.cells.survey import Survey
-from elute.engines.counting import ROWS_AN_ITEM, Batch, Counter, coded
-from elute.engines.duckdb.source import Source
+from elute.engines.counting import ROWS_AN_ITEM, Counter, RowBatch, index_keys
+from elute.engines.duckdb.exact_ids import number_ids
+from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.source_state import State
 from elute.engines.sql import quoting, values
 from elute.engines.sql.factor_names import numbers_from_text
@@ -40,7 +40,7 @@ class DuckDBEngine:
         self, source: object, exact: bool = False, label: str = "the table", spill: str | Path | None = None
     ) -> None:
         """`spill`: the folder for what does not fit into memory; the system's own otherwise."""
-        self._source = Source(source, label, spill)
+        self._source = DuckDBSource(source, label, spill)
         self._exact = exact
         self.label = self._source.label
 
@@ -59,45 +59,45 @@ class DuckDBEngine:
     def close(self) -> None:
         self._source.close()
 
-    def problems(self, roles: Roles) -> list[str]:
+    def find_problems(self, roles: Roles) -> list[str]:
         """Values of clicks and impressions that cannot be used, each with its rows and an example."""
         self._source.prepare([column for column in roles.columns if column in self._source.types])
-        plain = values.plainly_right(roles, self._source.types)
-        if plain and self._row(f"SELECT {plain} FROM {self._source.relation}")[0]:
+        plain = values.quick_check_sql(roles, self._source.types)
+        if plain and self._source.query_row(f"SELECT {plain} FROM {self._source.relation}")[0]:
             return []
-        flaws, found = values.flaws(roles, self._source.types)
+        flaws, found = values.list_flaws(roles, self._source.types)
         if flaws:
             counted = ", ".join(
                 f"count_if({flaw.condition}), min({quoting.name(flaw.column)}) FILTER (WHERE {flaw.condition})"
                 for flaw in flaws
             )
-            row = self._row(f"SELECT {counted} FROM {self._source.relation}")
+            row = self._source.query_row(f"SELECT {counted} FROM {self._source.relation}")
             for flaw, rows, example in zip(flaws, row[::2], row[1::2], strict=True):
                 if rows:
                     shown = "" if example is None else f", for instance {example!r}"
                     found.append(
-                        f"column '{flaw.column}' {flaw.says} in {rows:,} {'row' if rows == 1 else 'rows'}{shown}"
+                        f"column '{flaw.column}' {flaw.message} in {rows:,} {'row' if rows == 1 else 'rows'}{shown}"
                     )
         return found
 
     def survey(self, roles: Roles) -> Survey:
         """Rows, nulls and factors, in two scans that read few columns."""
         present = ", ".join(f"count({quoting.name(column)})" for column in roles.ids)
-        rows, *filled = self._row(f"SELECT count(*), {present} FROM {self._source.relation}")
+        rows, *filled = self._source.query_row(f"SELECT count(*), {present} FROM {self._source.relation}")
         if not rows:
-            raise EluteError(f"{self.label} holds no rows")
+            raise EluteError(f"{self.label} has no rows")
         nulls = {column: rows - n for column, n in zip(roles.ids, filled, strict=True) if n < rows}
-        table = self._factor_table(roles, nulls)
+        table = self._make_factor_table(roles, nulls)
         if not table.num_rows:
             why = ", ".join(f"'{column}' is null in {n:,}" for column, n in nulls.items()) or "no impressions"
             raise EluteError(f"{self.label} has no usable row: of {rows:,} rows, {why}")
         usable = pc.sum(table["elute_rows"]).as_py()
         unshown = 0
         if roles.impressions is not None:
-            complete = quoting.conjunction(f"{quoting.name(column)} IS NOT NULL" for column in nulls)
-            unshown = self._row(f"SELECT count(*) FROM {self._source.relation} {complete}")[0] - usable
+            complete = quoting.where_clause(f"{quoting.name(column)} IS NOT NULL" for column in nulls)
+            unshown = self._source.query_row(f"SELECT count(*) FROM {self._source.relation} {complete}")[0] - usable
         if self._exact:
-            self._number_ids(roles, nulls)
+            number_ids(self._source, roles, quoting.where_clause(self._usable_conditions(roles, nulls)))
         return Survey(
             rows=rows,
             usable=usable,
@@ -114,9 +114,9 @@ class DuckDBEngine:
 
         Stops reading once all factors are one component: no further row can part them.
         """
-        factors = coded(survey.keys)
+        factors = index_keys(survey.keys)
         connector = Connector(len(factors), survey.usable // ROWS_AN_ITEM)
-        for batch in self._batches(roles, survey, progress, structure_only=True):
+        for batch in self._read_batches(roles, survey, progress, structure_only=True):
             connector.add(batch.item, factors.find(batch.factor))
             if connector.components == 1:
                 break
@@ -125,7 +125,7 @@ class DuckDBEngine:
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         """One pass over the log; `elute.kernels.cells` says how cells are summed."""
         counter = Counter(roles, survey.keys, survey.usable, int(survey.impressions.sum()))
-        for batch in self._batches(roles, survey, progress):
+        for batch in self._read_batches(roles, survey, progress):
             counter.add(batch)
         progress("sorting cells", 0, 0)
         counted, items = counter.finish(), counter.items
@@ -137,36 +137,39 @@ class DuckDBEngine:
             factors=survey.factors,
             membership=counted.membership,
             collision_bound=0.0 if self._exact else len(items) * (len(items) - 1) / 2**65,
-            read_items=lambda: self._item_table(roles, survey, items),
-            read_clusters=lambda column: self._clusters(roles, survey, items, counter.factors, column),
+            read_items=lambda: self._read_item_table(roles, survey, items),
+            read_clusters=lambda column: self._read_clusters(roles, survey, items, counter.factors, column),
         )
 
-    def repeats_on_page(self, roles: Roles) -> int:
+    def count_repeats_on_page(self, roles: Roles) -> int:
         """A page is a session and, where there is one, a query."""
         if roles.session is None:
             return 0
         page = dict.fromkeys((roles.session, *((roles.query,) if roles.query else ()), *roles.item))
-        rows = self._row(
+        rows = self._source.query_row(
             f"SELECT coalesce(sum(n - 1), 0)::BIGINT FROM (SELECT count(*) AS n FROM {self._source.relation} "
-            f"{quoting.conjunction(f'{quoting.name(c)} IS NOT NULL' for c in page)} "
+            f"{quoting.where_clause(f'{quoting.name(c)} IS NOT NULL' for c in page)} "
             f"GROUP BY hash({quoting.names(page)}))"
         )
         return int(rows[0])
 
-    def busiest_query(self, roles: Roles) -> object:
+    def find_busiest_query(self, roles: Roles) -> object:
         """Only asked for where one query dominates, so that a scan finds it."""
-        query, shown = quoting.names((roles.query or "",)), values.impressions(roles, self._source.types)
+        query, shown = quoting.names((roles.query or "",)), values.impressions_sql(roles, self._source.types)
         top = f"SELECT {query} FROM {self._source.relation} WHERE {query} IS NOT NULL GROUP BY {query}"
-        return self._row(f"{top} ORDER BY sum({shown}) DESC, {query} LIMIT 1")[0]
+        return self._source.query_row(f"{top} ORDER BY sum({shown}) DESC, {query} LIMIT 1")[0]
 
-    def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
+    def find_examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The smallest items under each factor, so that the answer does not depend on the scan's order."""
         keys = {int(survey.keys[factor]): factor for factor in factors}
         wanted = ", ".join(f"{key}::UBIGINT" for key in keys)
-        conditions = [*self._usable(roles, survey.nulls), f"{self._key('factor', roles.bias)} IN ({wanted})"]
-        found = self._arrow(
-            f"SELECT * FROM (SELECT DISTINCT {self._key('factor', roles.bias)} AS elute_key, "
-            f"{quoting.names(roles.item)} FROM {self._keyed} {quoting.conjunction(conditions)}) "
+        conditions = [
+            *self._usable_conditions(roles, survey.nulls),
+            f"{self._key_sql('factor', roles.bias)} IN ({wanted})",
+        ]
+        found = self._source.query_table(
+            f"SELECT * FROM (SELECT DISTINCT {self._key_sql('factor', roles.bias)} AS elute_key, "
+            f"{quoting.names(roles.item)} FROM {self._keyed_relation} {quoting.where_clause(conditions)}) "
             f"QUALIFY row_number() OVER (PARTITION BY elute_key ORDER BY {quoting.names(roles.item)}) <= {each} "
             f"ORDER BY elute_key, {quoting.names(roles.item)}"
         )
@@ -176,139 +179,105 @@ class DuckDBEngine:
             for key, factor in keys.items()
         }
 
-    def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
+    def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
         """Text that is no number counts as missing."""
-        number = values.number(value, self._source.types[value])
+        number = values.number_sql(value, self._source.types[value])
         if number is None:
             raise EluteError(f"column '{value}' holds {self._source.types[value]} values where numbers are expected")
-        return self._arrow(
+        return self._source.query_table(
             f"SELECT {quoting.names(columns)}, avg({number})::DOUBLE AS {quoting.name(value)} "
-            f"FROM {self._source.everything} GROUP BY {quoting.names(columns)}"
+            f"FROM {self._source.full_relation} GROUP BY {quoting.names(columns)}"
         )
 
-    def _factor_table(self, roles: Roles, nulls: dict[str, int]) -> pa.Table:
+    def _make_factor_table(self, roles: Roles, nulls: dict[str, int]) -> pa.Table:
         """Factors in rising order with their keys and totals; also kept as a table for exact joins."""
         key = "row_number() OVER ()" if self._exact else f"hash({quoting.names(roles.bias)})"
-        clicked = values.clicks(roles, self._source.types)
-        shown = "count(*)" if roles.impressions is None else f"sum({values.impressions(roles, self._source.types)})"
-        self._execute(
+        clicked = values.clicks_sql(roles, self._source.types)
+        shown = "count(*)" if roles.impressions is None else f"sum({values.impressions_sql(roles, self._source.types)})"
+        self._source.execute(
             f"CREATE OR REPLACE TEMP TABLE elute_factor AS SELECT {quoting.names(roles.bias)}, "
             f"({key})::UBIGINT AS elute_factor_key, count(*) AS elute_rows, {shown}::BIGINT AS elute_shown, "
             f"sum({clicked})::BIGINT AS elute_clicked FROM {self._source.relation} "
-            f"{quoting.conjunction(self._usable(roles, nulls))} GROUP BY {quoting.names(roles.bias)}"
+            f"{quoting.where_clause(self._usable_conditions(roles, nulls))} GROUP BY {quoting.names(roles.bias)}"
         )
-        table = self._arrow(f"SELECT * FROM elute_factor ORDER BY {quoting.names(roles.bias)}")
+        table = self._source.query_table(f"SELECT * FROM elute_factor ORDER BY {quoting.names(roles.bias)}")
         if pc.count_distinct(table["elute_factor_key"]).as_py() < table.num_rows:
             self._exact = True  # two factors share a hash: number them by value instead
-            return self._factor_table(roles, nulls)
+            return self._make_factor_table(roles, nulls)
         return numbers_from_text(table, roles.bias) if self._source.untyped else table
 
-    def _item_table(self, roles: Roles, survey: Survey, items: KeyTable) -> pa.Table:
+    def _read_item_table(self, roles: Roles, survey: Survey, items: KeyTable) -> pa.Table:
         """The items' columns in the order of their codes."""
-        table = self._arrow(
-            f"SELECT DISTINCT {self._key('item', roles.item)} AS elute_key, {quoting.names(roles.item)} "
-            f"FROM {self._keyed} {quoting.conjunction(self._usable(roles, survey.nulls))}"
+        table = self._source.query_table(
+            f"SELECT DISTINCT {self._key_sql('item', roles.item)} AS elute_key, {quoting.names(roles.item)} "
+            f"FROM {self._keyed_relation} {quoting.where_clause(self._usable_conditions(roles, survey.nulls))}"
         )
         if table.num_rows != len(items):
             raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
         order = np.argsort(items.find(table["elute_key"].to_numpy()))
         return table.drop_columns("elute_key").take(pa.array(order))
 
-    def _clusters(self, roles: Roles, survey: Survey, items: KeyTable, factors: KeyTable, column: str) -> Clustered:
+    def _read_clusters(
+        self, roles: Roles, survey: Survey, items: KeyTable, factors: KeyTable, column: str
+    ) -> Clustered:
         """Cells by the values of a column; rows without one would belong to no cluster, and are refused."""
         if column not in self.columns:
             raise EluteError(f"{self.label} has no column '{column}' to cluster by")
-        total = "count(*)" if roles.impressions is None else f"sum({values.impressions(roles, self._source.types)})"
-        table = self._arrow(
-            f"SELECT {quoting.name(column)} AS elute_cluster, {self._key('item', roles.item)} AS elute_item, "
-            f"{self._key('factor', roles.bias)} AS elute_factor, ({total})::BIGINT AS elute_shown, "
-            f"sum({values.clicks(roles, self._source.types)})::BIGINT AS elute_clicked FROM {self._keyed} "
-            f"{quoting.conjunction(self._usable(roles, survey.nulls))} GROUP BY ALL"
+        total = "count(*)" if roles.impressions is None else f"sum({values.impressions_sql(roles, self._source.types)})"
+        table = self._source.query_table(
+            f"SELECT {quoting.name(column)} AS elute_cluster, {self._key_sql('item', roles.item)} AS elute_item, "
+            f"{self._key_sql('factor', roles.bias)} AS elute_factor, ({total})::BIGINT AS elute_shown, "
+            f"sum({values.clicks_sql(roles, self._source.types)})::BIGINT AS elute_clicked FROM {self._keyed_relation} "
+            f"{quoting.where_clause(self._usable_conditions(roles, survey.nulls))} GROUP BY ALL"
         )
         if table["elute_cluster"].null_count:
-            raise EluteError(f"{self.label}: '{column}' is null in some rows, which then belong to no cluster")
+            raise EluteError(f"{self.label}: '{column}' is null in some rows, which belong to no cluster; fill them in")
         cluster = table["elute_cluster"].combine_chunks().dictionary_encode()
         keys = (table[f"elute_{kind}"].to_numpy() for kind in ("item", "factor"))
         item, factor = (known.find(key) for known, key in zip((items, factors), keys, strict=True))
         shown, clicked = (table[f"elute_{kind}"].to_numpy() for kind in ("shown", "clicked"))
         return Clustered(cluster.indices.to_numpy(), item, factor, shown, clicked, cluster.dictionary)
 
-    def _batches(
+    def _read_batches(
         self,
         roles: Roles,
         survey: Survey,
         progress: Progress,
         structure_only: bool = False,
-    ) -> Iterator[Batch]:
+    ) -> Iterator[RowBatch]:
         """The usable rows as keys and counts."""
-        conditions = self._usable(roles, survey.nulls)
-        columns = {"item": self._key("item", roles.item), "factor": self._key("factor", roles.bias)}
+        conditions = self._usable_conditions(roles, survey.nulls)
+        columns = {"item": self._key_sql("item", roles.item), "factor": self._key_sql("factor", roles.bias)}
         if not structure_only:
             if roles.query is not None:
-                columns["query"] = self._key("query", (roles.query,))
-            clicks = values.clicks(roles, self._source.types)
+                columns["query"] = self._key_sql("query", (roles.query,))
+            clicks = values.clicks_sql(roles, self._source.types)
             columns["clicks"] = f"({clicks})::{'UTINYINT' if roles.impressions is None else 'BIGINT'}"
             if roles.impressions is not None:
-                columns["impressions"] = values.impressions(roles, self._source.types)
+                columns["impressions"] = values.impressions_sql(roles, self._source.types)
         selected = ", ".join(f"{expression} AS elute_{column}" for column, expression in columns.items())
         done = 0
-        with self._source.reading():
+        with self._source.translate_errors():
             rows = self._source.connection.sql(
-                f"SELECT {selected} FROM {self._keyed} {quoting.conjunction(conditions)}"
+                f"SELECT {selected} FROM {self._keyed_relation} {quoting.where_clause(conditions)}"
             )
             for batch in rows.to_arrow_reader(BATCH_ROWS):
                 progress("reading the log", done, survey.usable)
                 arrays = {column: batch.column(i).to_numpy() for i, column in enumerate(columns)}
-                yield Batch(**arrays)
+                yield RowBatch(**arrays)
                 done += batch.num_rows
 
-    def _usable(self, roles: Roles, nulls: dict[str, int]) -> list[str]:
+    def _usable_conditions(self, roles: Roles, nulls: dict[str, int]) -> list[str]:
         """Conditions on the rows that count: only those that some row fails, since each costs a scan."""
         conditions = [f"{quoting.name(column)} IS NOT NULL" for column in nulls]
         if roles.impressions is not None:
-            conditions.append(f"{values.impressions(roles, self._source.types)} > 0")
+            conditions.append(f"{values.impressions_sql(roles, self._source.types)} > 0")
         return conditions
 
-    def _key(self, what: str, columns: tuple[str, ...]) -> str:
+    def _key_sql(self, what: str, columns: tuple[str, ...]) -> str:
         return f"elute_{what}_key" if self._exact else f"hash({quoting.names(columns)})"
 
     @property
-    def _keyed(self) -> str:
+    def _keyed_relation(self) -> str:
         """The relation whose rows have keys."""
         return "elute_log" if self._exact else self._source.relation
-
-    def _number_ids(self, roles: Roles, nulls: dict[str, int]) -> None:
-        """Exact keys: number the distinct values of each kind of id and join the numbers to the rows."""
-        kinds = {"item": roles.item, "query": roles.query and (roles.query,)}
-        usable = quoting.conjunction(self._usable(roles, nulls))
-        for kind, columns in kinds.items():
-            if columns:
-                self._execute(
-                    f"CREATE OR REPLACE TEMP TABLE elute_{kind} AS SELECT *, (row_number() OVER ())::UBIGINT AS "
-                    f"elute_{kind}_key FROM (SELECT DISTINCT {quoting.names(columns)} "
-                    f"FROM {self._source.relation} {usable})"
-                )
-        joins = {"factor": roles.bias, **{kind: columns for kind, columns in kinds.items() if columns}}
-        keys = ", ".join(f"elute_{kind}_key" for kind in joins)
-        joined = " ".join(
-            f"JOIN elute_{kind} ON "
-            + " AND ".join(f"log.{quoting.name(column)} = elute_{kind}.{quoting.name(column)}" for column in columns)
-            for kind, columns in joins.items()
-        )
-        self._execute(
-            f"CREATE OR REPLACE TEMP VIEW elute_log AS SELECT log.*, {keys} "
-            f"FROM {self._source.relation} AS log {joined}"
-        )
-
-    def _execute(self, query: str) -> None:
-        with self._source.reading():
-            self._source.connection.execute(query)
-
-    def _arrow(self, query: str) -> pa.Table:
-        with self._source.reading():
-            return self._source.connection.sql(query).to_arrow_table()
-
-    def _row(self, query: str) -> tuple[Any, ...]:
-        with self._source.reading():
-            row: tuple[Any, ...] = self._source.connection.execute(query).fetchall()[0]
-            return row

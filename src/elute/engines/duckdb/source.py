@@ -20,8 +20,9 @@ import duckdb
 import pyarrow as pa
 
 from elute._util import scratch
-from elute._util.urls import is_postgres, is_remote, shown
-from elute.engines.source_state import State, of_file
+from elute._util.urls import hide_secrets, is_postgres, is_remote
+from elute.engines.duckdb.connection import connect
+from elute.engines.source_state import State, file_state
 from elute.engines.sql import delimited, quoting
 from elute.errors import EluteError
 
@@ -38,19 +39,17 @@ _SUFFIXES = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in su
 _DATABASE = "duckdb://"
 
 
-class Source:
+class DuckDBSource:
     """A log's table as DuckDB sees it. Owns the connection and the scratch folder.
 
-    `relation` has the columns that play a role (see `prepare`), `everything` has all.
+    `relation` has the columns that play a role (see `prepare`), `full_relation` has all.
     """
 
     def __init__(self, source: object, label: str = "the table", spill: str | Path | None = None) -> None:
-        self.scratch, remove = scratch.folder(spill)
-        self._clean = weakref.finalize(self, remove)
-        self.connection = duckdb.connect()
+        self.scratch, remove = scratch.make_folder(spill)
+        self._remove_scratch = weakref.finalize(self, remove)
+        self.connection = connect()
         self.connection.execute(f"SET temp_directory = {quoting.text(str(self.scratch))}")
-        self.connection.execute("SET autoinstall_known_extensions = false")
-        self.connection.execute("SET enable_progress_bar = false")
         self.connection.execute("SET streaming_buffer_size = '64MB'")
         self.connection.execute("SET perfect_ht_threshold = 20")  # factors of small integers, grouped by array
         self.untyped = False
@@ -61,20 +60,19 @@ class Source:
         self.state: list[State] = []
         self.label = label
         self.relation = self._open(source)
-        self.everything = self.relation
-        with self.reading():
+        self.full_relation = self.relation
+        with self.translate_errors():
             described = self.connection.execute(f"DESCRIBE SELECT * FROM {self.relation}").fetchall()
         self.types: dict[str, str] = {row[0]: row[1] for row in described}
 
     def close(self) -> None:
         """Release the connection and delete the scratch folder."""
         self.connection.close()
-        self._clean()
+        self._remove_scratch()
 
-    def table(self) -> pa.Table:
+    def read_table(self) -> pa.Table:
         """The whole source in memory, for tables that are known to be small; closes it."""
-        with self.reading():
-            table = self.connection.sql(f"SELECT * FROM {self.relation}").to_arrow_table()
+        table = self.query_table(f"SELECT * FROM {self.relation}")
         self.close()
         return table
 
@@ -84,17 +82,33 @@ class Source:
             return
         path = str(self.scratch / "log.duckdb")
         if self._json_files:
-            self.relation = self._typed_json(columns)
+            self.relation = self._typed_json_relation(columns)
         if self._streamed:
-            self.relation = self._register("elute_roles", self._streamed.only(columns))
-        with self.reading():
+            self.relation = self._register("elute_roles", self._streamed.select(columns))
+        with self.translate_errors():
             self.connection.execute(f"ATTACH {quoting.text(path)} AS scratch")
             self.connection.execute(f"CREATE TABLE scratch.log AS SELECT {quoting.names(columns)} FROM {self.relation}")
         self.relation = "scratch.log"
         self._copied_once = False
 
+    def execute(self, query: str) -> None:
+        """Run a statement."""
+        with self.translate_errors():
+            self.connection.execute(query)
+
+    def query_table(self, query: str) -> pa.Table:
+        """All rows of an answer."""
+        with self.translate_errors():
+            return self.connection.sql(query).to_arrow_table()
+
+    def query_row(self, query: str) -> tuple[Any, ...]:
+        """The first row of an answer."""
+        with self.translate_errors():
+            row: tuple[Any, ...] = self.connection.execute(query).fetchall()[0]
+            return row
+
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Turn what DuckDB says of an unreadable log into one line that names the log."""
         try:
             yield
@@ -103,14 +117,14 @@ class Source:
                 raise KeyboardInterrupt from None
             raise
         except duckdb.OutOfMemoryException as error:
-            raise EluteError(f"{self.label} takes more memory than it may: give more with `memory=`") from error
+            raise EluteError(f"{self.label} needs more memory than allowed; raise `memory=`") from error
         except duckdb.Error as error:
             if not self._over_network:
                 raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
             from elute.engines.remote import objects
 
             failed = f"cannot read {self.label}: "
-            raise EluteError(failed + objects.said(error).removeprefix(failed)) from None
+            raise EluteError(failed + objects.summarise_error(error).removeprefix(failed)) from None
 
     def _open(self, source: object) -> str:
         if isinstance(source, str | Path):
@@ -124,13 +138,15 @@ class Source:
         return name
 
     def _open_paths(self, paths: list[str]) -> str:
-        self.label = shown(paths[0]) if len(paths) == 1 else f"{shown(paths[0])} and {len(paths) - 1} more"
+        self.label = (
+            hide_secrets(paths[0]) if len(paths) == 1 else f"{hide_secrets(paths[0])} and {len(paths) - 1} more"
+        )
         if any(path.startswith(_DATABASE) for path in paths):
             return self._open_database(paths)
         if any(is_postgres(path) or is_remote(path) for path in paths):
             return self._open_remote(paths)
-        files = [file for path in paths for file in _files(path)]
-        self.state = [of_file(file) for file in files]
+        files = [file for path in paths for file in _find_files(path)]
+        self.state = [file_state(file) for file in files]
         kinds = {_kind(file) for file in files}
         if len(kinds) > 1:
             raise EluteError(f"{self.label}: mixed formats ({', '.join(sorted(kinds))}); pass one format at a time")
@@ -141,7 +157,7 @@ class Source:
         self._copied_once = True
         if kind == "csv":
             self.untyped = True
-            return delimited.relation(files)
+            return delimited.csv_relation(files)
         self._json_files = listed
         return f"read_json({listed}, format = 'newline_delimited', union_by_name = true, sample_size = -1)"
 
@@ -156,16 +172,16 @@ class Source:
                 self._streamed = found
             return self._register("log_table", found)
         if len(paths) > 1:
-            raise EluteError(f"{self.label}: one Postgres table at a time")
+            raise EluteError(f"{self.label}: pass one Postgres table at a time")
         from elute.engines.fingerprint import postgres
         from elute.engines.remote.postgres import PostgresTable
 
         self._streamed = PostgresTable(paths[0])
-        known = postgres.of_table(paths[0])
+        known = postgres.table_state(paths[0])
         self.state = [known] if known else []
         return self._register("log_table", self._streamed)
 
-    def _typed_json(self, columns: Sequence[str]) -> str:
+    def _typed_json_relation(self, columns: Sequence[str]) -> str:
         """JSON strings stay strings, also those that look like a date or a UUID."""
         guessed = ("DATE", "TIME", "UUID")
         types = {c: "VARCHAR" if self.types[c].startswith(guessed) else self.types[c] for c in columns}
@@ -175,14 +191,14 @@ class Source:
 
     def _open_database(self, paths: list[str]) -> str:
         if len(paths) > 1:
-            raise EluteError("one duckdb:// table at a time")
+            raise EluteError("pass one duckdb:// table at a time")
         file, _, table = paths[0].removeprefix(_DATABASE).partition("#")
         if not table:
             raise EluteError(f"{paths[0]} names no table; write duckdb://{file}#table")
         if not Path(file).is_file():
             raise EluteError(f"no database file '{file}'")
-        self.state = [of_file(file)]
-        with self.reading():
+        self.state = [file_state(file)]
+        with self.translate_errors():
             self.connection.execute(f"ATTACH {quoting.text(file)} AS source (READ_ONLY)")
         return "source." + ".".join(quoting.name(part) for part in table.split("."))
 
@@ -205,15 +221,15 @@ def to_arrow(table: Any) -> pa.Table:
     )
 
 
-def _files(path: str) -> list[str]:
+def _find_files(path: str) -> list[str]:
     """The files a path, a glob or a folder stands for, in a fixed order."""
     if "://" in path:
         known = "files, duckdb:// and postgres:// tables, and Parquet at s3:// and https://"
-        raise EluteError(f"{shown(path)}: elute reads {known}")
+        raise EluteError(f"{hide_secrets(path)} cannot be read; elute reads {known}")
     if Path(path).is_dir():
         files = sorted(str(file) for file in Path(path).rglob("*") if _suffix(file.name) and file.is_file())
         if not files:
-            raise EluteError(f"folder '{path}' holds no Parquet, CSV or NDJSON file")
+            raise EluteError(f"folder '{path}' contains no Parquet, CSV or NDJSON file")
         return files
     files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207 (absolute patterns too)
     if not files:

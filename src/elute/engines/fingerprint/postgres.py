@@ -13,7 +13,7 @@ not see is in docs/sources.md.
 
 from __future__ import annotations
 
-from elute._util.urls import public
+from elute._util.urls import to_public_address
 from elute.engines.remote import postgres
 from elute.engines.source_state import SECONDS, State
 from elute.engines.sql import quoting
@@ -53,7 +53,7 @@ _ASK = """
 """
 
 
-def of_table(url: str) -> State | None:
+def table_state(url: str) -> State | None:
     """The state of a table or view; nothing where it cannot be told: of a foreign table, or without an answer."""
     try:
         with postgres.transaction(url) as (cursor, table):
@@ -62,13 +62,13 @@ def of_table(url: str) -> State | None:
             foreign, size, written, stored = cursor.fetchone()
     except EluteError:
         return None
-    return None if foreign else {"table": public(url), "bytes": size, "written": written, "stored": stored}
+    return None if foreign else {"table": to_public_address(url), "bytes": size, "written": written, "stored": stored}
 
 
-def again(name: str) -> State | None:
+def current_table_state(name: str) -> State | None:
     """The state of a table that a folder of counts names: soon or not at all."""
     server, mark, table = name.partition("#")
     careful = [f"require_auth={_NEVER}"]
     careful += [] if "connect_timeout=" in server else [f"connect_timeout={SECONDS}"]
-    now = of_table(f"{server}{'&' if '?' in server else '?'}{'&'.join(careful)}{mark}{table}")
+    now = table_state(f"{server}{'&' if '?' in server else '?'}{'&'.join(careful)}{mark}{table}")
     return now and {**now, "table": name}

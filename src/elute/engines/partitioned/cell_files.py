@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Cells, Membership
-from elute.cells.partitions import Share
-from elute.engines.counting import Counted, Counter, Keys
+from elute.cells.partitions import Partition
+from elute.engines.counting import CountedCells, Counter, Keys
 from elute.errors import EluteError
 from elute.kernels.keys import MAX_KEYS, KeyTable
 
 
 class _Ends(NamedTuple):
-    """How far the files reach after a share."""
+    """How far the files reach after a partition."""
 
     items: int
     cells: int
@@ -25,7 +25,7 @@ class _Ends(NamedTuple):
 
 
 class CellFiles:
-    """Share after share, each with all cells of its items."""
+    """Partition after partition, each with all cells of its items."""
 
     def __init__(self, folder: Path, impressions: int) -> None:
         wide = np.dtype(np.uint32 if impressions < 1 << 32 else np.uint64)
@@ -34,12 +34,12 @@ class CellFiles:
             "item": key, "size": narrow, "factor": narrow, "impressions": wide, "clicks": wide,
             "query": key, "member": narrow, "shown": long,
         }  # fmt: skip
-        self._columns = {name: _Column(folder / f"cells.{name}", dtype) for name, dtype in types.items()}
+        self._columns = {name: _GrowingArray(folder / f"cells.{name}", dtype) for name, dtype in types.items()}
         self._ends = [_Ends(0, 0, 0)]
         self._numbers: list[int] = []
 
-    def add(self, number: int, counter: Counter, counted: Counted) -> None:
-        """One more share; nothing happens where it has no items."""
+    def add(self, number: int, counter: Counter, counted: CountedCells) -> None:
+        """One more partition; nothing happens where it has no items."""
         if not len(counter.items):
             return
         self._numbers.append(number)
@@ -54,37 +54,37 @@ class CellFiles:
             columns["shown"].add(counted.membership.impressions)
         self._ends.append(_Ends(len(columns["item"]), len(columns["factor"]), len(columns["member"])))
 
-    def shares(self) -> Iterator[Share]:
+    def partitions(self) -> Iterator[Partition]:
         """Those with items."""
         for number, begin, end in zip(self._numbers, self._ends, self._ends[1:], strict=False):
-            yield Share(number, self._cells(begin, end))
+            yield Partition(number, self._read_cells(begin, end))
 
     def keys(self, number: int) -> Keys:
-        """Of the items of a share."""
+        """Of the items of a partition."""
         begin, end = self._bounds(number)
-        return self._columns["item"].mapped(begin.items, end.items)
+        return self._columns["item"].memory_map(begin.items, end.items)
 
     def members(self, number: int) -> tuple[Keys, NDArray[np.int32], NDArray[np.int64]]:
-        """Which items of a share were shown for which query, by its key, and how often."""
+        """Which items of a partition were shown for which query, by its key, and how often."""
         begin, end = self._bounds(number)
         query, member, shown = (
-            self._columns[name].mapped(begin.members, end.members) for name in ("query", "member", "shown")
+            self._columns[name].memory_map(begin.members, end.members) for name in ("query", "member", "shown")
         )
         return query, member, shown
 
     def cells(self) -> Cells:
-        """Of all shares."""
-        return self._cells(self._ends[0], self._ends[-1])
+        """Of all partitions."""
+        return self._read_cells(self._ends[0], self._ends[-1])
 
     def items(self) -> Keys:
         """Keys of all items."""
-        return self._columns["item"].mapped(0, self._ends[-1].items)
+        return self._columns["item"].memory_map(0, self._ends[-1].items)
 
     def membership(self) -> Membership:
         """Which items of all were shown for which queries."""
         if self._ends[-1].items > MAX_KEYS:
             raise EluteError(f"{self._ends[-1].items:,} items are too many to hold at once")
-        query, member, shown = (self._columns[name].mapped() for name in ("query", "member", "shown"))
+        query, member, shown = (self._columns[name].memory_map() for name in ("query", "member", "shown"))
         first = np.repeat([end.items for end in self._ends[:-1]], np.diff([end.members for end in self._ends]))
         table = KeyTable()
         code = table.insert(query)[0]
@@ -94,14 +94,14 @@ class CellFiles:
         place = self._numbers.index(number)
         return self._ends[place], self._ends[place + 1]
 
-    def _cells(self, begin: _Ends, end: _Ends) -> Cells:
-        sizes = self._columns["size"].mapped(begin.items, end.items)
+    def _read_cells(self, begin: _Ends, end: _Ends) -> Cells:
+        sizes = self._columns["size"].memory_map(begin.items, end.items)
         offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-        named = (self._columns[name].mapped(begin.cells, end.cells) for name in ("factor", "impressions", "clicks"))
+        named = (self._columns[name].memory_map(begin.cells, end.cells) for name in ("factor", "impressions", "clicks"))
         return Cells(offsets, *named)
 
 
-class _Column:
+class _GrowingArray:
     """An array that grows on disk."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
@@ -116,7 +116,7 @@ class _Column:
             values.astype(self._dtype, copy=False).tofile(file)
         self._length += len(values)
 
-    def mapped(self, begin: int = 0, end: int | None = None) -> NDArray[Any]:
+    def memory_map(self, begin: int = 0, end: int | None = None) -> NDArray[Any]:
         """Copy on write, so that kernels see an array like any other."""
         length = (self._length if end is None else end) - begin
         if not length:

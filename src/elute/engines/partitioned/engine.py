@@ -1,9 +1,9 @@
 """The embedded engine under a memory limit.
 
-The log is read once, and its rows put aside in files by share of their items. One share at a time is then counted; what
-a check needs of it is small and is merged (`elute.kernels.forest`). For a fit, the cells of each share go to files
-that are mapped into memory, so that the system may drop pages of them, and the fit goes from share to share. DuckDB
-keeps to its own part of the limit and spills to the same folder.
+The log is read once, and its rows put aside in files by partition of their items. One partition at a time is then
+counted; what a check needs of it is small and is merged (`elute.kernels.forest`). For a fit, the cells of each
+partition go to files that are mapped into memory, so that the system may drop pages of them, and the fit goes from
+partition to partition. DuckDB keeps to its own part of the limit and spills to the same folder.
 """
 
 from __future__ import annotations
@@ -16,17 +16,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.chunks import Members, Part, cut
+from elute.cells.chunks import Chunk, Members, cut_chunks
 from elute.cells.counts import Counts
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.cells.survey import Survey
-from elute.engines.counting import Batch, Counted, Counter, Linking, Totals, coded, joined_roots, summary
+from elute.engines.counting import (
+    CountedCells,
+    Counter,
+    LinkFactors,
+    RowBatch,
+    Totals,
+    index_keys,
+    merge_forests,
+    summarise_cells,
+)
 from elute.engines.duckdb.engine import BATCH_ROWS, DuckDBEngine
 from elute.engines.partitioned.cell_files import CellFiles
-from elute.engines.partitioned.local import LocalShares
+from elute.engines.partitioned.local import LocalPartitions
 from elute.engines.partitioned.name_files import KEY, NameFiles
-from elute.engines.partitioned.query_table import KeepsQueries, QueryTable
+from elute.engines.partitioned.query_table import QueryKeeper, QueryTable
 from elute.engines.partitioned.row_files import RowFiles
 from elute.engines.sql import quoting
 from elute.errors import EluteError
@@ -34,8 +43,8 @@ from elute.kernels.keys import KeyTable
 from elute.progress import Progress
 
 BYTES_A_ROW = 96
-"""Of a share, at worst: a cell a row, twice during a merge, its buffer, and an item's place in the table of keys. Its
-name comes to that, twice."""
+"""Of a partition, at worst: a cell a row, twice during a merge, its buffer, and an item's place in the table of keys.
+Its name is added to that, twice."""
 
 SAMPLED = 100_000
 """Rows that say how long names are."""
@@ -47,95 +56,97 @@ BUFFERED = 16 << 20
 """Bytes of rows on their way."""
 
 
-def share_of(memory: int) -> int:
+def partition_memory(memory: int) -> int:
     """A third of what a limit leaves; refuses one that cannot be kept to."""
     if memory < LEAST:
-        raise EluteError(f"`memory=`: {memory / 2**20:.0f}MB is too little; give at least {LEAST >> 20}MB")
+        raise EluteError(f"`memory=`: {memory / 2**20:.0f}MB is too little; allow at least {LEAST >> 20}MB")
     return (memory - BASE) // 3
 
 
-class OutOfCoreEngine(KeepsQueries, DuckDBEngine):
+class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
     """A log in files or in a DuckDB table, read with less memory than its cells would take."""
 
     def __init__(self, source: object, exact: bool, memory: int, spill: str | Path | None = None) -> None:
-        self._bytes = share_of(memory)
-        """Bytes for the cells of a share; DuckDB has as many, and as many are left for the rest."""
+        self._bytes = partition_memory(memory)
+        """Bytes for the cells of a partition; DuckDB has as many, and as many are left for the rest."""
         super().__init__(source, exact, spill=spill)
-        self._allow(self._bytes)
+        self._limit_memory(self._bytes)
         self._files: CellFiles | None = None
-        self._named: int | None = None
-        self._execute("SET preserve_insertion_order = false")
-        self._execute(f"SET streaming_buffer_size = '{BUFFERED >> 20}MiB'")
+        self._name_size: int | None = None
+        self._source.execute("SET preserve_insertion_order = false")
+        self._source.execute(f"SET streaming_buffer_size = '{BUFFERED >> 20}MiB'")
 
     def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
-        """The forests of all shares in one, and the sums of their totals."""
-        totals, queries = Totals(len(survey.keys)), QueryTable(self._source.connection, self._source.reading)
-        for counter, share in self._shares(roles, survey, progress):
-            found = summary(share, len(survey.keys))
+        """The forests of all partitions in one, and the sums of their totals."""
+        totals, queries = Totals(len(survey.keys)), QueryTable(self._source.connection, self._source.translate_errors)
+        for counter, partition in self._count_partitions(roles, survey, progress):
+            found = summarise_cells(partition, len(survey.keys))
             totals.include(found)
             if found.queries is not None:
                 queries.add(counter.queries.keys()[found.queries.query], found.queries)
         self._queries = queries
         n, busiest = queries.size()
-        return totals.structure(n if roles.query is not None else None, busiest, self._exact)
+        return totals.to_structure(n if roles.query is not None else None, busiest, self._exact)
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
-        """From the shares where they are counted, else as part of the structure; both keep to the limit."""
+        """From the partitions where they are counted, else as part of the structure; both keep to the limit."""
         if self._files is None:
             return self.structure(roles, survey, progress).root
-        return self.shares(roles, survey, progress).merged(Linking(len(survey.keys)), joined_roots)
+        return self.partitions(roles, survey, progress).map_reduce(LinkFactors(len(survey.keys)), merge_forests)
 
-    def shares(self, roles: Roles, survey: Survey, progress: Progress) -> LocalShares:
+    def partitions(self, roles: Roles, survey: Survey, progress: Progress) -> LocalPartitions:
         """Counted when first asked for."""
-        files = self._counted(roles, survey, progress)
-        return LocalShares(survey.factors, files.shares, self._names(roles, survey, files), self._bytes)
+        files = self._count_cells(roles, survey, progress)
+        return LocalPartitions(survey.factors, files.partitions, self._name_reader(roles, survey, files), self._bytes)
 
-    def parts(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[Part]:
-        """What `elute count` writes, share by share."""
-        files = self._counted(roles, survey, progress)
-        names, queries = self._names(roles, survey, files), KeyTable()
-        for share in files.shares():
-            key, member, shown = files.members(share.number)
+    def stream_chunks(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[Chunk]:
+        """What `elute count` writes, partition by partition."""
+        files = self._count_cells(roles, survey, progress)
+        names, queries = self._name_reader(roles, survey, files), KeyTable()
+        for partition in files.partitions():
+            key, member, shown = files.members(partition.number)
             members = None
             if roles.query is not None:
                 members = Members(queries.insert(key)[0], member, shown)
-            yield from cut(partial(names, share.number), share.cells, members)
+            yield from cut_chunks(partial(names, partition.number), partition.cells, members)
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
-        """The cells of all shares at once, mapped into memory: for what cannot go from share to share."""
-        files = self._counted(roles, survey, progress)
+        """The cells of all partitions at once, mapped into memory: for what cannot go from partition to partition."""
+        files = self._count_cells(roles, survey, progress)
         cells, items = files.cells(), files.items()
         return Counts(
             *cells,
             factors=survey.factors,
             membership=None if roles.query is None else files.membership(),
             collision_bound=0.0 if self._exact else len(items) * (len(items) - 1) / 2**65,
-            read_items=lambda: self._item_table(roles, survey, coded(items)),
-            read_clusters=lambda column: self._clusters(roles, survey, coded(items), coded(survey.keys), column),
+            read_items=lambda: self._read_item_table(roles, survey, index_keys(items)),
+            read_clusters=lambda column: self._read_clusters(
+                roles, survey, index_keys(items), index_keys(survey.keys), column
+            ),
         )
 
-    def _counted(self, roles: Roles, survey: Survey, progress: Progress) -> CellFiles:
+    def _count_cells(self, roles: Roles, survey: Survey, progress: Progress) -> CellFiles:
         """Counted once."""
         if self._files is None:
             files = CellFiles(self._source.scratch, int(survey.impressions.sum()))
-            for number, (counter, found) in enumerate(self._shares(roles, survey, progress)):
+            for number, (counter, found) in enumerate(self._count_partitions(roles, survey, progress)):
                 files.add(number, counter, found)
             self._files = files
         return self._files
 
-    def _names(self, roles: Roles, survey: Survey, files: CellFiles) -> Callable[[int], pa.Table]:
-        """The item columns by share. They are read from the log, all at once, when first asked for."""
-        names = NameFiles(self._source.scratch / "names", self._number_of_shares(roles, survey))
+    def _name_reader(self, roles: Roles, survey: Survey, files: CellFiles) -> Callable[[int], pa.Table]:
+        """The item columns by partition. They are read from the log, all at once, when first asked for."""
+        names = NameFiles(self._source.scratch / "names", self._number_of_partitions(roles, survey))
 
         def read(number: int) -> pa.Table:
-            if not names.written:
-                self._allow(2 * self._bytes)  # no share is being counted now
-                names.write(self._distinct_items(roles, survey))
-                self._allow(self._bytes)
+            if not names.is_written:
+                self._limit_memory(2 * self._bytes)  # no partition is being counted now
+                names.write(self._read_distinct_items(roles, survey))
+                self._limit_memory(self._bytes)
             table, keys = names.read(number), files.keys(number)
             if table.num_rows != len(keys):
                 raise EluteError(
-                    f"{self.label} has changed while it was read, or two items share a 64-bit hash; run again, "
+                    f"{self.label} changed while it was being read, or two items share a 64-bit hash; run again "
                     "with exact item codes (`exact=True`)"
                 )
             order = np.empty(len(keys), np.int64)
@@ -144,48 +155,52 @@ class OutOfCoreEngine(KeepsQueries, DuckDBEngine):
 
         return read
 
-    def _distinct_items(self, roles: Roles, survey: Survey) -> Iterator[pa.RecordBatch]:
-        with self._source.reading():
+    def _read_distinct_items(self, roles: Roles, survey: Survey) -> Iterator[pa.RecordBatch]:
+        with self._source.translate_errors():
             yield from self._source.connection.sql(
-                f"SELECT DISTINCT {self._key('item', roles.item)} AS {KEY}, {quoting.names(roles.item)} "
-                f"FROM {self._keyed} {quoting.conjunction(self._usable(roles, survey.nulls))}"
-            ).to_arrow_reader(max(2048, min(BATCH_ROWS, BUFFERED // self._name_bytes(roles))))
+                f"SELECT DISTINCT {self._key_sql('item', roles.item)} AS {KEY}, {quoting.names(roles.item)} "
+                f"FROM {self._keyed_relation} {quoting.where_clause(self._usable_conditions(roles, survey.nulls))}"
+            ).to_arrow_reader(max(2048, min(BATCH_ROWS, BUFFERED // self._mean_name_bytes(roles))))
 
-    def _shares(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[tuple[Counter, Counted]]:
-        """The counter of every share and what it counted; rows of more than one share are put aside first."""
-        shares = self._number_of_shares(roles, survey)
+    def _count_partitions(
+        self, roles: Roles, survey: Survey, progress: Progress
+    ) -> Iterator[tuple[Counter, CountedCells]]:
+        """The counter of every partition and what it counted; rows of more than one partition are put aside first."""
+        partitions = self._number_of_partitions(roles, survey)
         total = int(survey.impressions.sum())
-        batches = self._batches(roles, survey, progress)
-        if shares == 1:
-            yield counted(Counter(roles, survey.keys, survey.usable, total), batches)
+        batches = self._read_batches(roles, survey, progress)
+        if partitions == 1:
+            yield count_batches(Counter(roles, survey.keys, survey.usable, total), batches)
             return
-        rows = RowFiles(self._source.scratch, shares)
+        rows = RowFiles(self._source.scratch, partitions)
         for batch in batches:
             rows.add(batch)
-        for number in range(shares):
-            progress(f"counting, share {number + 1} of {shares}", number, shares)
-            yield counted(Counter(roles, survey.keys, survey.usable, total, shares), rows.take(number))
+        for number in range(partitions):
+            progress(f"counting partition {number + 1} of {partitions}", number, partitions)
+            yield count_batches(Counter(roles, survey.keys, survey.usable, total, partitions), rows.take(number))
 
-    def _allow(self, memory: int) -> None:
+    def _limit_memory(self, memory: int) -> None:
         """To DuckDB."""
-        self._execute(f"SET memory_limit = '{memory // 2**20}MiB'")
+        self._source.execute(f"SET memory_limit = '{memory // 2**20}MiB'")
 
-    def _number_of_shares(self, roles: Roles, survey: Survey) -> int:
-        """Odd: an item's share is its key modulo that, and tables of keys go by a key's last bits."""
-        each = BYTES_A_ROW + 2 * self._name_bytes(roles)
+    def _number_of_partitions(self, roles: Roles, survey: Survey) -> int:
+        """Odd: an item's partition is its key modulo that, and tables of keys go by a key's last bits."""
+        each = BYTES_A_ROW + 2 * self._mean_name_bytes(roles)
         return max(1, -(-survey.usable * each // self._bytes)) | 1
 
-    def _name_bytes(self, roles: Roles) -> int:
+    def _mean_name_bytes(self, roles: Roles) -> int:
         """Of an item's columns, on average, by a look at some rows."""
-        if self._named is None:
+        if self._name_size is None:
             text = [quoting.name(column) for column in roles.item if self._source.types[column] == "VARCHAR"]
             sizes = " + ".join(f"coalesce(avg(strlen({column})), 0)" for column in text) or "0"
             some = f"SELECT {quoting.names(roles.item)} FROM {self._source.relation} LIMIT {SAMPLED}"
-            self._named = int(self._row(f"SELECT ({sizes})::BIGINT FROM ({some})")[0]) + 8 * len(roles.item)
-        return self._named
+            self._name_size = int(self._source.query_row(f"SELECT ({sizes})::BIGINT FROM ({some})")[0]) + 8 * len(
+                roles.item
+            )
+        return self._name_size
 
 
-def counted(counter: Counter, batches: Iterable[Batch]) -> tuple[Counter, Counted]:
+def count_batches(counter: Counter, batches: Iterable[RowBatch]) -> tuple[Counter, CountedCells]:
     """What a counter makes of some rows."""
     for batch in batches:
         counter.add(batch)

@@ -1,4 +1,4 @@
-"""Shares of a log's cells in files on this machine."""
+"""Partitions of a log's cells in files on this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from elute.cells.partitions import Columns, Share, Work
+from elute.cells.partitions import ItemColumns, Partition, Work
 
 T = TypeVar("T")
 
@@ -20,29 +20,29 @@ _HELD = 3
 """Matrices at a time: the sum, the next, and their sum."""
 
 
-class LocalShares:
-    """One share at a time is worked on. `names`: the item columns of a share, by its number and in its order."""
+class LocalPartitions:
+    """One partition at a time is worked on. `names`: the item columns of a partition, by its number, in its order."""
 
     def __init__(
         self,
         factors: pa.Table,
-        shares: Callable[[], Iterator[Share]],
+        partitions: Callable[[], Iterator[Partition]],
         names: Callable[[int], pa.Table],
         memory: int,
     ) -> None:
         """`memory`: bytes for answers."""
-        self.factors, self._shares, self._names, self._memory = factors, shares, names, memory
+        self.factors, self._partitions, self._names, self._memory = factors, partitions, names, memory
 
     @property
-    def dense(self) -> int:
+    def dense_limit(self) -> int:
         return min(DENSE, math.isqrt(self._memory // 8 // _HELD))
 
-    def merged(self, work: Work[T], merge: Callable[[T, T], T]) -> T:
-        return reduce(merge, map(work, self._shares()))
+    def map_reduce(self, work: Work[T], merge: Callable[[T, T], T]) -> T:
+        return reduce(merge, map(work, self._partitions()))
 
-    def items(self, work: Work[Columns], schema: pa.Schema) -> Iterator[pa.Table]:
-        for share in self._shares():
-            table = self._names(share.number)
-            for name, values in work(share).items():
+    def stream_items(self, work: Work[ItemColumns], schema: pa.Schema) -> Iterator[pa.Table]:
+        for partition in self._partitions():
+            table = self._names(partition.number)
+            for name, values in work(partition).items():
                 table = table.append_column(name, pa.array(values, schema.field(name).type))
             yield table

@@ -1,4 +1,4 @@
-"""The columns of items by share, in files: as Arrow has them, so that ids come back as they were."""
+"""The columns of items by partition, in files: as Arrow has them, so that ids come back as they were."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ KEY = "elute_key"
 
 
 class NameFiles:
-    """One file a share, of Arrow streams one after the other. A share of an item is its key modulo their number."""
+    """One file a partition, of Arrow streams one after another. An item's partition is its key modulo their number."""
 
-    def __init__(self, folder: Path, shares: int) -> None:
-        self._folder, self._shares = folder, shares
+    def __init__(self, folder: Path, partitions: int) -> None:
+        self._folder, self._partitions = folder, partitions
 
     @property
-    def written(self) -> bool:
+    def is_written(self) -> bool:
         return self._folder.exists()
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -29,9 +29,9 @@ class NameFiles:
         begun.mkdir()
         for batch in batches:
             table = pa.Table.from_batches([batch])
-            share = (table[KEY].to_numpy() % np.uint64(self._shares)).astype(np.int64)
-            order = np.argsort(share, kind="stable")
-            ends = np.searchsorted(share[order], np.arange(self._shares + 1))
+            partition = (table[KEY].to_numpy() % np.uint64(self._partitions)).astype(np.int64)
+            order = np.argsort(partition, kind="stable")
+            ends = np.searchsorted(partition[order], np.arange(self._partitions + 1))
             ordered = table.take(pa.array(order))
             for number in np.flatnonzero(np.diff(ends)).tolist():
                 rows = ordered.slice(ends[number], ends[number + 1] - ends[number])
@@ -40,7 +40,7 @@ class NameFiles:
         begun.rename(self._folder)
 
     def read(self, number: int) -> pa.Table:
-        """The items of a share, with their keys."""
+        """The items of a partition, with their keys."""
         path = self._folder / str(number)
         tables = []
         with pa.OSFile(str(path)) as file:

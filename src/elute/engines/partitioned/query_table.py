@@ -1,4 +1,4 @@
-"""Queries whose items lie in several shares: rows of every share, put together by DuckDB, which spills."""
+"""Queries whose items lie in several partitions: rows of every partition, put together by DuckDB, which spills."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Guard = Callable[[], AbstractContextManager[None]]
 
 
 class QueryTable:
-    """For every query, share and tree of its forest: items and impressions."""
+    """For every query, partition and tree of its forest: items and impressions."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, guard: Guard) -> None:
         """`guard`: turns what DuckDB says into an error of elute's."""
@@ -33,7 +33,7 @@ class QueryTable:
         )
 
     def add(self, keys: Keys, rows: QueryRows) -> None:
-        """The rows of a share; `keys`: of their queries, the same in all shares."""
+        """The rows of a partition; `keys`: of their queries, the same in all partitions."""
         table = pa.table({"q": keys, "r": rows.root, "i": rows.items, "s": rows.impressions})
         self._insert("elute_query_rows", table)
 
@@ -43,7 +43,7 @@ class QueryTable:
         queries, most = self._run(f"SELECT count(*), coalesce(max(shown), 0)::BIGINT FROM ({by_query})")
         return queries, most
 
-    def rankable(self, component: NDArray[np.int32]) -> Rankable:
+    def count_rankable(self, component: NDArray[np.int32]) -> Rankable:
         """Where `component` is that of every factor."""
         self._run("CREATE OR REPLACE TEMP TABLE elute_component (factor INTEGER, component INTEGER)")
         known = pa.table({"f": np.arange(len(component), dtype=np.int32), "c": component})
@@ -72,7 +72,7 @@ class QueryTable:
             return next(iter(self._connection.execute(query).fetchall()), None)
 
 
-class KeepsQueries(ABC):
+class QueryKeeper(ABC):
     """An engine whose `structure` keeps the queries' rows, from which it then tells which can be ranked."""
 
     _queries: QueryTable | None = None
@@ -81,10 +81,10 @@ class KeepsQueries(ABC):
     def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
         """Fills `_queries`."""
 
-    def rankable(
+    def count_rankable(
         self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
     ) -> Rankable:
         """Rankable queries where `component` is that of every factor."""
         if self._queries is None:
             self.structure(roles, survey, progress)
-        return cast(QueryTable, self._queries).rankable(component)
+        return cast(QueryTable, self._queries).count_rankable(component)

@@ -1,4 +1,4 @@
-"""Rows of a log put aside by share of their items: the log is read once, and its shares one after the other."""
+"""Rows of a log put aside by partition of their items: the log is read once, then one partition after the other."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from elute.engines.counting import Batch
+from elute.engines.counting import RowBatch
 
 _HEADER = np.dtype(np.int64)
 
 
 class RowFiles:
-    """One file a share, in blocks: how many rows, then their columns one after the other. An item's share is its key
-    modulo their number."""
+    """One file a partition, in blocks: how many rows, then their columns one after the other. An item's partition is
+    its key modulo their number."""
 
-    def __init__(self, folder: Path, shares: int) -> None:
-        self._files = [folder / f"rows.{number}" for number in range(shares)]
+    def __init__(self, folder: Path, partitions: int) -> None:
+        self._files = [folder / f"rows.{number}" for number in range(partitions)]
         self._types: list[tuple[str, np.dtype[Any]]] = []
         for file in self._files:
             file.write_bytes(b"")
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: RowBatch) -> None:
         """Put some rows aside."""
         columns = {name: values for name, values in batch._asdict().items() if values is not None}
         self._types = [(name, values.dtype) for name, values in columns.items()]
-        share = (batch.item % np.uint64(len(self._files))).astype(
+        partition = (batch.item % np.uint64(len(self._files))).astype(
             np.uint16 if len(self._files) <= 1 << 16 else np.uint32
         )
-        order = np.argsort(share, kind="stable")
-        ends = np.cumsum(np.bincount(share, minlength=len(self._files)))
+        order = np.argsort(partition, kind="stable")
+        ends = np.cumsum(np.bincount(partition, minlength=len(self._files)))
         ordered = [values[order] for values in columns.values()]
         begin = 0
         for file, end in zip(self._files, ends.tolist(), strict=True):
@@ -42,10 +42,10 @@ class RowFiles:
                         values[begin:end].tofile(out)
             begin = end
 
-    def take(self, number: int) -> Iterator[Batch]:
-        """The rows of a share, once: its file is deleted."""
+    def take(self, number: int) -> Iterator[RowBatch]:
+        """The rows of a partition, once: its file is deleted."""
         with self._files[number].open("rb") as file:
             while len(header := np.fromfile(file, _HEADER, 1)):
                 arrays: dict[str, Any] = {name: np.fromfile(file, of, int(header[0])) for name, of in self._types}
-                yield Batch(**arrays)
+                yield RowBatch(**arrays)
         self._files[number].unlink()

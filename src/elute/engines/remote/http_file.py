@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
-from elute._util.urls import public, shown
+from elute._util.urls import hide_secrets, to_public_address
 from elute.engines.source_state import SECONDS, State
 from elute.errors import EluteError
 
@@ -33,7 +33,7 @@ _NEXT = {
     403: f"check the credentials in the URL, {TOKEN} or ~/.netrc",
     404: "check the address",
 }
-TRUST = "name the file of the authority that signed it in SSL_CERT_FILE"
+TRUST = "set SSL_CERT_FILE to the certificate of the authority that signed it"
 _ISSUER = (18, 19, 20, 21)
 """OpenSSL's numbers for a certificate by somebody who is not known here."""
 
@@ -41,16 +41,16 @@ _ISSUER = (18, 19, 20, 21)
 class HttpFile:
     """As much of a file object as Arrow asks for."""
 
-    def __init__(self, url: str, glance: bool = False) -> None:
-        """`glance`: only to see whether the file is still the same: soon or not at all, and without credentials that
+    def __init__(self, url: str, quick: bool = False) -> None:
+        """`quick`: only to see whether the file is still the same: soon or not at all, and without credentials that
         are not for this host alone."""
-        self.label = shown(url)
+        self.label = hide_secrets(url)
         self._at = 0
         self.closed = False
-        self._url, self._authorization = _address(url, glance)
+        self._url, self._authorization = _split_credentials(url, quick)
         trusting = urllib.request.HTTPSHandler(context=ssl.create_default_context())
         self._opener = urllib.request.build_opener(trusting)
-        self._seconds = SECONDS if glance else _SECONDS
+        self._seconds = SECONDS if quick else _SECONDS
         self._tag: str | None = None
         self._modified: str | None = None
         self._kept: list[tuple[int, bytes]] = []
@@ -62,7 +62,7 @@ class HttpFile:
     @property
     def state(self) -> State | None:
         """What tells whether it is the same file; nothing where its address cannot be kept."""
-        name = public(self._url)
+        name = to_public_address(self._url)
         told = {"url": name, "bytes": self._size, "tag": self._tag, "modified": self._modified}
         return told if name else None
 
@@ -95,18 +95,18 @@ class HttpFile:
         for start, data in ((self._size - len(self._tail), self._tail), *self._kept):
             if start <= first and last <= start + len(data):
                 return data[first - start : last - start]
-        return self._range(first, last)
+        return self._fetch_range(first, last)
 
-    def keep(self, pool: ThreadPoolExecutor, ranges: Sequence[tuple[int, int]]) -> None:
+    def prefetch(self, pool: ThreadPoolExecutor, ranges: Sequence[tuple[int, int]]) -> None:
         """Fetch these ranges at once and keep them, instead of those before, for the reads that follow."""
         self._kept = []
-        fetched = list(pool.map(lambda ends: self._range(*ends), ranges))
+        fetched = list(pool.map(lambda ends: self._fetch_range(*ends), ranges))
         self._kept = [(first, data) for (first, _), data in zip(ranges, fetched, strict=True)]
 
-    def _range(self, first: int, last: int) -> bytes:
+    def _fetch_range(self, first: int, last: int) -> bytes:
         data, size = self._fetch(f"bytes={first}-{last - 1}")
         if size != self._size or len(data) != last - first:
-            raise OSError("the file changed while it was read; read it again")
+            raise OSError("the file changed while it was being read; try again")
         return data
 
     def _fetch(self, wanted: str) -> tuple[bytes, int]:
@@ -118,10 +118,10 @@ class HttpFile:
             with self._opener.open(request, timeout=self._seconds) as answer:
                 size = re.fullmatch(r"bytes \d+-\d+/(\d+)", answer.headers.get("Content-Range", ""))
                 if answer.status != http.HTTPStatus.PARTIAL_CONTENT or not size:
-                    raise OSError("the server does not answer range requests; download the file and read it from disk")
+                    raise OSError("the server does not support range requests; download the file and read it from disk")
                 tag = answer.headers.get("ETag")
                 if self._tag not in (None, tag):
-                    raise OSError("the file changed while it was read; read it again")
+                    raise OSError("the file changed while it was being read; try again")
                 self._tag, self._modified = tag, answer.headers.get("Last-Modified")
                 return answer.read(), int(size[1])
         except urllib.error.HTTPError as error:
@@ -132,18 +132,18 @@ class HttpFile:
             raise OSError(f"the server says {error.code} {http.client.responses.get(error.code, '')}{step}") from None
         except urllib.error.URLError as error:
             if isinstance(error.reason, ssl.SSLCertVerificationError):
-                raise OSError(_untrusted(error.reason)) from None
+                raise OSError(_describe_untrusted(error.reason)) from None
             raise OSError(f"the server cannot be reached ({error.reason})") from None
         except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
-            raise OSError(f"the connection broke off ({type(error).__name__}); read it again") from None
+            raise OSError(f"the connection was lost ({type(error).__name__}); try again") from None
 
 
-def _untrusted(error: ssl.SSLCertVerificationError) -> str:
-    step = TRUST if error.verify_code in _ISSUER else "check the address, or have the certificate mended"
+def _describe_untrusted(error: ssl.SSLCertVerificationError) -> str:
+    step = TRUST if error.verify_code in _ISSUER else "check the address, or have the certificate renewed"
     return f"the server's certificate is not trusted ({error.verify_message.rstrip('.')}); {step}"
 
 
-def _address(url: str, glance: bool) -> tuple[str, str | None]:
+def _split_credentials(url: str, quick: bool) -> tuple[str, str | None]:
     """The URL without credentials, and the header that carries them."""
     try:
         parts = urlsplit(url)
@@ -151,23 +151,22 @@ def _address(url: str, glance: bool) -> tuple[str, str | None]:
     except ValueError:
         host, port, parts = None, None, SplitResult("", "", "", "", "")
     if not host or re.search(r"\s", url):
-        raise EluteError(
-            f"{shown(url)} is no address of the kind https://host/file.parquet; in a password / @ are %2F %40"
-        )
+        example = "https://host/file.parquet; in a password, write / and @ as %2F and %40"
+        raise EluteError(f"{hide_secrets(url)} is not an address such as {example}")
     private = parts.scheme == "https" or host in _LOCAL
     if parts.password and not private:
-        raise EluteError(f"{shown(url)}: a password does not go over plain http; use https")
+        raise EluteError(f"{hide_secrets(url)}: a password must not be sent over plain http; use https")
     named = f"[{host}]" if ":" in host else host
     bare = urlunsplit((parts.scheme, named if port is None else f"{named}:{port}", parts.path, parts.query, ""))
-    return bare, _authorization(parts, host, glance) if private else None
+    return bare, _authorization(parts, host, quick) if private else None
 
 
-def _authorization(parts: SplitResult, host: str, glance: bool) -> str | None:
+def _authorization(parts: SplitResult, host: str, quick: bool) -> str | None:
     user, password = parts.username, parts.password
     if user is None:
-        if os.environ.get(TOKEN) and not glance:
+        if os.environ.get(TOKEN) and not quick:
             return f"Bearer {os.environ[TOKEN]}"
-        user, password = _from_netrc(host, glance)
+        user, password = _read_netrc(host, quick)
     else:
         user, password = unquote(user), unquote(password or "")
     if user is None:
@@ -175,10 +174,10 @@ def _authorization(parts: SplitResult, host: str, glance: bool) -> str | None:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _from_netrc(host: str, glance: bool) -> tuple[str | None, str | None]:
+def _read_netrc(host: str, quick: bool) -> tuple[str | None, str | None]:
     try:
         file = netrc.netrc(os.environ.get("NETRC"))
-        known = file.hosts.get(host) if glance else file.authenticators(host)
+        known = file.hosts.get(host) if quick else file.authenticators(host)
     except FileNotFoundError:
         return None, None
     except (netrc.NetrcParseError, OSError) as error:

@@ -25,12 +25,12 @@ class HttpTable:
     def __init__(self, urls: Sequence[str]) -> None:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             files = list(pool.map(HttpFile, urls))
-            self._files = list(zip(files, pool.map(_opened, files), strict=True))
+            self._files = list(zip(files, pool.map(_open_parquet, files), strict=True))
         self.state = [file.state for file in files if file.state]
         schemas = [file.schema_arrow for _, file in self._files]
         self._schema = pa.unify_schemas(schemas, promote_options="permissive").remove_metadata()
 
-    def only(self, columns: Sequence[str]) -> HttpTable:
+    def select(self, columns: Sequence[str]) -> HttpTable:
         """The same table with fewer columns: no others are fetched."""
         fewer = copy(self)
         fewer._schema = pa.schema([self._schema.field(column) for column in columns])
@@ -38,27 +38,29 @@ class HttpTable:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Arrow's stream interface."""
-        return pa.RecordBatchReader.from_batches(self._schema, self._batches()).__arrow_c_stream__(requested_schema)
+        return pa.RecordBatchReader.from_batches(self._schema, self._read_batches()).__arrow_c_stream__(
+            requested_schema
+        )
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _read_batches(self) -> Iterator[pa.RecordBatch]:
         nothing, wanted = self._schema.empty_table(), set(self._schema.names)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for http, file in self._files:
                 names = [name for name in file.schema_arrow.names if name in wanted]
                 for group in range(file.num_row_groups):
-                    http.keep(pool, _ranges(file.metadata.row_group(group), wanted))
+                    http.prefetch(pool, _byte_ranges(file.metadata.row_group(group), wanted))
                     rows = file.read_row_group(group, columns=names, use_threads=False)
                     rows = rows if names else pa.table({"": pa.nulls(rows.num_rows)})
                     whole = pa.concat_tables([nothing, rows], promote_options="permissive")
                     yield from whole.select(self._schema.names).to_batches()
-                http.keep(pool, [])
+                http.prefetch(pool, [])
 
 
-def _opened(file: HttpFile) -> pq.ParquetFile:
+def _open_parquet(file: HttpFile) -> pq.ParquetFile:
     return pq.ParquetFile(file, pre_buffer=False)
 
 
-def _ranges(group: pq.RowGroupMetaData, wanted: set[str]) -> list[tuple[int, int]]:
+def _byte_ranges(group: pq.RowGroupMetaData, wanted: set[str]) -> list[tuple[int, int]]:
     """First byte and the one after the last, of every chunk of these columns; neighbours in one."""
     found: list[tuple[int, int]] = []
     for number in range(group.num_columns):

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from elute._util.urls import is_remote, shown
+from elute._util.urls import hide_secrets, is_remote
 from elute.engines.remote.http_file import TRUST, HttpFile
 from elute.engines.remote.http_table import HttpTable
 from elute.engines.source_state import SECONDS, State
@@ -35,7 +35,7 @@ _KEYS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID")
 _UNTRUSTED = "curlCode: 60"
 """What the AWS library says of a certificate that it cannot verify, for whatever reason."""
 _NEXT = {
-    "ACCESS_DENIED": "check the AWS credentials and that they may read this",
+    "ACCESS_DENIED": "check the AWS credentials and their permission to read this",
     "INVALID_ACCESS_KEY": "check the AWS credentials",
     "SIGNATURE_DOES_NOT_MATCH": "check the AWS secret key",
     "NETWORK_CONNECTION": "check AWS_ENDPOINT_URL and the network",
@@ -47,32 +47,32 @@ def open_files(urls: Sequence[str], label: str) -> tuple[ds.Dataset | HttpTable,
     """All files as one table, columns matched by name, and what they were then."""
     in_s3 = [url.startswith("s3://") for url in urls]
     if not all(map(is_remote, urls)) or any(in_s3) != all(in_s3):
-        raise EluteError(f"{label}: files on disk, at s3:// and at https:// do not mix; pass one kind at a time")
+        raise EluteError(f"{label}: files on disk, at s3:// and at https:// cannot be mixed; pass one kind at a time")
     try:
         if all(in_s3):
             return _s3_dataset(urls)
-        table = HttpTable([_checked(url) for url in urls])
+        table = HttpTable([_check_url(url) for url in urls])
         return table, table.state
     except (pa.ArrowException, OSError) as error:
-        raise EluteError(f"cannot read {label}: {said(error)}") from None
+        raise EluteError(f"cannot read {label}: {summarise_error(error)}") from None
 
 
-def state(then: State) -> State | None:
+def current_state(then: State) -> State | None:
     """The present state of a file that was opened before; nothing where it is out of reach."""
     url = then["url"]
     try:
         if not url.startswith("s3://"):
-            return HttpFile(url, glance=True).state
-        if then.get("endpoint") != _named(_endpoint()):
+            return HttpFile(url, quick=True).state
+        if then.get("endpoint") != _endpoint_label(_endpoint()):
             return None
         path = url.removeprefix("s3://")
-        found = _s3_system(path.partition("/")[0], glance=True).get_file_info(path)
+        found = _open_s3(path.partition("/")[0], quick=True).get_file_info(path)
     except (EluteError, pa.ArrowException, OSError):
         return None
     return _s3_state(found) if found.type == fs.FileType.File else None
 
 
-def said(error: Exception) -> str:
+def summarise_error(error: Exception) -> str:
     """What went wrong in one line, without DuckDB's and Arrow's frames around it and without credentials."""
     text = re.sub(r"^.*?reading the stream registered as '\w+' failed: ", "", str(error), flags=re.DOTALL)
     text = re.sub(r"^[A-Za-z ]*[Ee]rror: ", "", text)
@@ -87,17 +87,17 @@ def said(error: Exception) -> str:
     return f"{line}; {step}" if step else line
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     bare = re.split(r"[?#]", url)[0]
     if "*" in bare:
-        raise EluteError(f"{shown(url)}: files behind https cannot be listed; name each of them")
+        raise EluteError(f"{hide_secrets(url)}: files at https:// cannot be listed; name each one")
     if not bare.lower().endswith(_PARQUET):
-        raise EluteError(f"{shown(url)}: only Parquet can be read from there; the name must end in .parquet")
+        raise EluteError(f"{hide_secrets(url)}: only Parquet can be read over https; the name must end in .parquet")
     return url
 
 
 def _s3_dataset(urls: Sequence[str]) -> tuple[ds.Dataset, list[State]]:
-    files = [file for url in urls for file in _s3(url)]
+    files = [file for url in urls for file in _find_s3_files(url)]
     fragments = [_FORMAT.make_fragment(info.path, filesystem=system) for system, info in files]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         schemas = list(pool.map(lambda fragment: fragment.physical_schema, fragments))
@@ -108,18 +108,25 @@ def _s3_dataset(urls: Sequence[str]) -> tuple[ds.Dataset, list[State]]:
 def _s3_state(info: fs.FileInfo) -> State:
     """Time in whole seconds: S3 says no more where it is asked for one file."""
     seconds = info.mtime and int(info.mtime.timestamp())
-    return {"url": f"s3://{info.path}", "endpoint": _named(_endpoint()), "bytes": info.size, "changed": seconds}
+    return {
+        "url": f"s3://{info.path}",
+        "endpoint": _endpoint_label(_endpoint()),
+        "bytes": info.size,
+        "changed": seconds,
+    }
 
 
-def _s3(url: str) -> list[tuple[fs.S3FileSystem, fs.FileInfo]]:
+def _find_s3_files(url: str) -> list[tuple[fs.S3FileSystem, fs.FileInfo]]:
     """The Parquet files that a path, a glob or a folder stands for, in a fixed order."""
     path = url.removeprefix("s3://")
     if "@" in path.partition("/")[0] or re.search(r"\?[^/]*=", path):
-        raise EluteError(f"{shown(url)}: credentials do not belong into the URL; AWS_ACCESS_KEY_ID or ~/.aws has them")
-    system = _s3_system(path.partition("/")[0])
-    found = _matching(system, path)
+        raise EluteError(
+            f"{hide_secrets(url)}: credentials do not belong in the URL; set AWS_ACCESS_KEY_ID or use ~/.aws"
+        )
+    system = _open_s3(path.partition("/")[0])
+    found = _find_matching(system, path)
     if not found:
-        raise EluteError(f"no Parquet file '{shown(url)}'")
+        raise EluteError(f"no Parquet file '{hide_secrets(url)}'")
     return [(system, info) for info in found]
 
 
@@ -127,16 +134,16 @@ def _endpoint() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
 
 
-def _named(endpoint: str | None) -> str | None:
-    return endpoint and shown(endpoint)
+def _endpoint_label(endpoint: str | None) -> str | None:
+    return endpoint and hide_secrets(endpoint)
 
 
-def _s3_system(bucket: str, glance: bool = False) -> fs.S3FileSystem:
-    """AWS's own server in the bucket's region, or the one that the environment names. `glance`: it answers soon or
+def _open_s3(bucket: str, quick: bool = False) -> fs.S3FileSystem:
+    """AWS's own server in the bucket's region, or the one that the environment names. `quick`: it answers soon or
     not at all."""
-    endpoint, seconds = _endpoint(), SECONDS if glance else _SECONDS
+    endpoint, seconds = _endpoint(), SECONDS if quick else _SECONDS
     options: dict[str, Any] = {"request_timeout": seconds, "connect_timeout": seconds}
-    if glance:
+    if quick:
         options["retry_strategy"] = fs.AwsStandardS3RetryStrategy(max_attempts=1)
     if endpoint:
         scheme, _, host = endpoint.rstrip("/").rpartition("://")
@@ -149,7 +156,7 @@ def _s3_system(bucket: str, glance: bool = False) -> fs.S3FileSystem:
         return fs.S3FileSystem(**options)
 
 
-def _matching(system: fs.FileSystem, path: str) -> list[fs.FileInfo]:
+def _find_matching(system: fs.FileSystem, path: str) -> list[fs.FileInfo]:
     fixed = re.split(r"[*?]", path)[0]
     if fixed == path:
         found = system.get_file_info(path.rstrip("/"))
@@ -157,7 +164,7 @@ def _matching(system: fs.FileSystem, path: str) -> list[fs.FileInfo]:
             return [found]
         folder, pattern = path.rstrip("/"), re.compile(re.escape(path.rstrip("/")) + "/.*")
     else:
-        folder, pattern = fixed.rpartition("/")[0], _pattern(path)
+        folder, pattern = fixed.rpartition("/")[0], _glob_to_regex(path)
     selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
     matching = [
         info
@@ -167,7 +174,7 @@ def _matching(system: fs.FileSystem, path: str) -> list[fs.FileInfo]:
     return sorted(matching, key=lambda info: str(info.path))
 
 
-def _pattern(glob: str) -> re.Pattern[str]:
+def _glob_to_regex(glob: str) -> re.Pattern[str]:
     """** stands for folders, * and ? for what is within one name."""
     signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from elute._util.urls import scrubbed, shown
+from elute._util.urls import hide_secrets, scrub_passwords
 from elute.engines.sql import quoting
 from elute.errors import EluteError, MissingExtra
 
@@ -35,7 +35,7 @@ _DESCRIBE = """
     LEFT JOIN pg_type AS base ON own.typtype = 'd' AND base.oid = own.typbasetype
     WHERE a.attrelid = {table}::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-_TRUST = "name the file of the authority that signed it in sslrootcert= or PGSSLROOTCERT"
+_TRUST = "set sslrootcert= or PGSSLROOTCERT to the certificate of the authority that signed it"
 _NEXT = {
     "root certificate file": _TRUST,
     "certificate verify failed": _TRUST,
@@ -43,7 +43,7 @@ _NEXT = {
     "password": "give it in PGPASSWORD or ~/.pgpass",
     "permission denied": "GRANT SELECT to this user, or name another in the URL",
     "relation": "write #schema.table",
-    "Connection refused": "start the server, or mend host and port",
+    "Connection refused": "start the server, or correct host and port",
 }
 """What to do about a message that has these words."""
 
@@ -52,23 +52,23 @@ class PostgresTable:
     """Scanned by DuckDB as often as it likes: the query starts with the first batch that is asked for."""
 
     def __init__(self, url: str) -> None:
-        self.label = shown(url)
+        self.label = hide_secrets(url)
         self._url = url
         self._expressions: dict[str, str] = {}
         numbers: dict[str, pa.DataType] = {}
         with transaction(url) as (cursor, table):
             cursor.execute(_DESCRIBE.format(table=quoting.text(table)))
             for column, kind, modifier in cursor.fetchall():
-                self._expressions[column], number = _read_as(column, kind, modifier)
+                self._expressions[column], number = _column_sql(column, kind, modifier)
                 if number is not None:
                     numbers[column] = number
             if not self._expressions:
                 raise EluteError(f"{self.label} has no columns")
-            cursor.execute(f"{self._query(table)} LIMIT 0")
+            cursor.execute(f"{self._select_sql(table)} LIMIT 0")
             read = cursor.fetch_record_batch().schema
         self._schema = pa.schema([(column.name, numbers.get(column.name, column.type)) for column in read])
 
-    def only(self, columns: Sequence[str]) -> PostgresTable:
+    def select(self, columns: Sequence[str]) -> PostgresTable:
         """The same table with fewer columns: no others are sent."""
         fewer = copy(self)
         fewer._expressions = {column: self._expressions[column] for column in columns}
@@ -77,15 +77,17 @@ class PostgresTable:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Arrow's stream interface."""
-        return pa.RecordBatchReader.from_batches(self._schema, self._batches()).__arrow_c_stream__(requested_schema)
+        return pa.RecordBatchReader.from_batches(self._schema, self._read_batches()).__arrow_c_stream__(
+            requested_schema
+        )
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _read_batches(self) -> Iterator[pa.RecordBatch]:
         with transaction(self._url) as (cursor, table):
-            cursor.execute(self._query(table))
+            cursor.execute(self._select_sql(table))
             for batch in cursor.fetch_record_batch():
                 yield batch if batch.schema.equals(self._schema) else batch.cast(self._schema)
 
-    def _query(self, table: str) -> str:
+    def _select_sql(self, table: str) -> str:
         return f"SELECT {', '.join(self._expressions.values())} FROM {table}"
 
 
@@ -97,28 +99,32 @@ def transaction(url: str) -> Iterator[tuple[Any, str]]:
         from adbc_driver_postgresql import dbapi
     except ImportError:
         raise MissingExtra("Postgres", "its driver", "postgres") from None
-    server, table = _parts(url)
+    server, table = _split_url(url)
     try:
         with dbapi.connect(server, autocommit=False) as connection, connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             cursor.execute("SET client_encoding = 'UTF8'")
             yield cursor, table
     except (Error, pa.ArrowException, OSError) as error:
-        raise EluteError(f"cannot read {shown(url)}: {scrubbed(_said(str(error)), url)}") from None
+        raise EluteError(
+            f"cannot read {hide_secrets(url)}: {scrub_passwords(_summarise_error(str(error)), url)}"
+        ) from None
 
 
-def _parts(url: str) -> tuple[str, str]:
+def _split_url(url: str) -> tuple[str, str]:
     """The server as libpq takes it, and the table's quoted name."""
     matched = _URL.fullmatch(url)
     if matched:
         parts = matched["table"].split(".")
         return matched["server"], ".".join(quoting.name(part) for part in parts)
     if "#" not in url:
-        raise EluteError(f"{shown(url)} names no table; write {shown(url)}#schema.table")
-    raise EluteError(f"{shown(url)}: cannot tell user, host and table apart; in a password / @ # are %2F %40 %23")
+        raise EluteError(f"{hide_secrets(url)} names no table; write {hide_secrets(url)}#schema.table")
+    raise EluteError(
+        f"{hide_secrets(url)}: cannot tell user, host and table apart; in a password, write / @ # as %2F %40 %23"
+    )
 
 
-def _read_as(column: str, kind: str, modifier: int) -> tuple[str, pa.DataType | None]:
+def _column_sql(column: str, kind: str, modifier: int) -> tuple[str, pa.DataType | None]:
     """SQL that reads a column, and the type of a numeric, which arrives as text.
 
     Without a given precision a numeric stays text, its trailing zeros removed: 1.0 and 1.00 are one number.
@@ -135,7 +141,7 @@ def _read_as(column: str, kind: str, modifier: int) -> tuple[str, pa.DataType | 
     return f"{quoted}::text AS {quoted}", pa.int64() if whole else pa.decimal128(precision, scale)
 
 
-def _said(message: str) -> str:
+def _summarise_error(message: str) -> str:
     """The server's own first line, and what to do."""
     found = re.search(r"(?:ERROR|FATAL): +(.*)", message) or re.search(r"Failed to connect: (.*)", message)
     line = (found[1] if found else message.strip().partition("\n")[0]).strip()

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Cells, Counts, Membership
 from elute.cells.survey import Survey
-from elute.engines.counting import coded
-from elute.engines.spark.blocks import Block, unpacked
+from elute.engines.counting import index_keys
+from elute.engines.spark.blocks import CellBlock, unpack
 from elute.engines.spark.exchange import Exchange
-from elute.engines.spark.frame import SparkFrame, unsigned_again
-from elute.engines.spark.partitions import SparkShares
-from elute.engines.spark.worker import Job
+from elute.engines.spark.frame import SparkFrame, restore_unsigned
+from elute.engines.spark.partitions import SparkPartitions
+from elute.engines.spark.worker import CountingJob
 from elute.errors import EluteError
 
 if TYPE_CHECKING:
@@ -27,9 +27,11 @@ TASKS_A_CORE = 2
 
 
 class SparkCells:
-    """Blocks on the executors' disks; a lost part is counted again from the log."""
+    """Blocks on the executors' disks; a lost partition is counted again from the log."""
 
-    def __init__(self, log: SparkFrame, exchange: Exchange, blocks: DataFrame, job: Job, survey: Survey) -> None:
+    def __init__(
+        self, log: SparkFrame, exchange: Exchange, blocks: DataFrame, job: CountingJob, survey: Survey
+    ) -> None:
         from pyspark import StorageLevel
 
         self._log, self._exchange, self._job, self._survey = log, exchange, job, survey
@@ -43,65 +45,65 @@ class SparkCells:
         """Items and cells."""
         from pyspark.sql import functions as f
 
-        items, cells = self._log.row(self._kept.agg(f.sum("items"), f.sum("cells")))
+        items, cells = self._log.first_row(self._kept.agg(f.sum("items"), f.sum("cells")))
         return items, cells
 
-    def shares(self) -> SparkShares:
+    def partitions(self) -> SparkPartitions:
         """For a fit that goes to the cells."""
-        return SparkShares(
+        return SparkPartitions(
             self._survey.factors,
             self._log,
             self._kept,
             min(self._job.partitions, TASKS_A_CORE * self._log.cores),
             self.size[0],
-            None if self._job.exact else self._names(),
+            None if self._job.exact else self._select_names(),
             self._job.roles.item,
             self._exchange,
         )
 
-    def counts(self) -> Counts:
+    def fetch_counts(self) -> Counts:
         """All cells on this machine."""
-        table = self._exchange.through_files(self._kept, "cells")
-        blocks = [block for batch in table.to_batches() for block in unpacked(batch)]
-        keys, cells = np.concatenate([block.item for block in blocks]), _cells(blocks)
+        table = self._exchange.fetch(self._kept, "cells")
+        blocks = [block for batch in table.to_batches() for block in unpack(batch)]
+        keys, cells = np.concatenate([block.item for block in blocks]), _concat_cells(blocks)
         return Counts(
             offsets=cells.offsets,
             factor=cells.factor,
             impressions=cells.impressions,
             clicks=cells.clicks,
             factors=self._survey.factors,
-            membership=None if self._job.roles.query is None else _membership(blocks),
+            membership=None if self._job.roles.query is None else _concat_membership(blocks),
             collision_bound=0.0 if self._job.exact else len(keys) * (len(keys) - 1) / 2**65,
-            read_items=lambda: self._items(keys, blocks),
+            read_items=lambda: self._read_items(keys, blocks),
         )
 
-    def _items(self, keys: NDArray[np.uint64], blocks: list[Block]) -> pa.Table:
+    def _read_items(self, keys: NDArray[np.uint64], blocks: list[CellBlock]) -> pa.Table:
         """The items' columns in the order of their keys."""
         columns = list(self._job.roles.item)
         if self._job.exact:
-            return unsigned_again(pa.concat_tables(block.names for block in blocks)).rename_columns(columns)
-        table = self._exchange.through_files(self._names(), "items")
+            return restore_unsigned(pa.concat_tables(block.names for block in blocks)).rename_columns(columns)
+        table = self._exchange.fetch(self._select_names(), "items")
         if table.num_rows != len(keys):
             raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
-        order = np.argsort(coded(keys).find(table["elute_key"].to_numpy().view(np.uint64)))
+        order = np.argsort(index_keys(keys).find(table["elute_key"].to_numpy().view(np.uint64)))
         return table.drop_columns("elute_key").rename_columns(columns).take(pa.array(order))
 
-    def _names(self) -> DataFrame:
+    def _select_names(self) -> DataFrame:
         """The items' columns and their keys."""
         from pyspark.sql import functions as f
 
-        own, _ = self._log.names(self._job.roles)
-        usable = self._log.usable(self._job.roles)
+        own, _ = self._log.shorten_roles(self._job.roles)
+        usable = self._log.usable_rows(self._job.roles)
         return usable.select(f.xxhash64(*own.item).alias("elute_key"), *own.item).distinct()
 
 
-def _cells(blocks: list[Block]) -> Cells:
+def _concat_cells(blocks: list[CellBlock]) -> Cells:
     sizes = np.concatenate([np.diff(block.cells.offsets) for block in blocks])
     arrays: list[NDArray[Any]] = [np.concatenate([block.cells[part] for block in blocks]) for part in (1, 2, 3)]
     return Cells(np.concatenate(([0], np.cumsum(sizes))), *arrays)
 
 
-def _membership(blocks: list[Block]) -> Membership:
+def _concat_membership(blocks: list[CellBlock]) -> Membership:
     """Queries are coded here: by value where they have one, else by key."""
     before = np.cumsum([0, *(len(block.item) for block in blocks)])
     member = np.concatenate([block.member + first for block, first in zip(blocks, before, strict=False)])

@@ -9,6 +9,7 @@ one a query and tree of a partition's forest.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,15 @@ from elute.cells.rankable import Rankable
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.cells.survey import Survey
-from elute.engines.counting import Linking, joined_roots
+from elute.engines.counting import LinkFactors, merge_forests
 from elute.engines.source_state import State
 from elute.engines.spark import worker
-from elute.engines.spark.blocks import BLOCKS, pack
+from elute.engines.spark.blocks import BLOCKS, pack_blocks
 from elute.engines.spark.cells import SparkCells
 from elute.engines.spark.exchange import Exchange
-from elute.engines.spark.frame import SparkFrame, sql, type_of
-from elute.engines.spark.partitions import SparkShares
+from elute.engines.spark.frame import SparkFrame, duckdb_type, sql
+from elute.engines.spark.partitions import SparkPartitions
+from elute.engines.spark.query_rows import count_queries, count_rankable_queries
 from elute.engines.sql import values
 from elute.engines.sql.factor_names import numbers_from_text
 from elute.errors import EluteError
@@ -87,13 +89,13 @@ class SparkEngine:
             self._cells.close()
         self._exchange.close()
 
-    def problems(self, roles: Roles) -> list[str]:
+    def find_problems(self, roles: Roles) -> list[str]:
         """Values of clicks and impressions that cannot be used; nulls of ids are counted in the same job."""
         from pyspark.sql import functions as f
 
-        own, types = self._log.names(roles)
-        flaws, found = values.flaws(own, types)
-        back = {short: column for column, short in self._log.short(roles).items()}
+        own, types = self._log.shorten_roles(roles)
+        flaws, found = values.list_flaws(own, types)
+        back = {short: column for column, short in self._log.short_names(roles).items()}
         counted: list[Column] = [f.count(f.lit(1))]
         counted += [f.count(f.col(column)) for column in own.ids if column in types]
         for flaw in flaws:
@@ -102,14 +104,14 @@ class SparkEngine:
                 sql(f'min("{flaw.column}") FILTER (WHERE {flaw.condition})'),
             ]
         present = [column for column in own.ids if column in types]
-        row = self._log.row(self._log.log(roles).agg(*counted))
+        row = self._log.first_row(self._log.select_roles(roles).agg(*counted))
         self._totals = dict(zip(["", *(back[column] for column in present)], row[: len(present) + 1], strict=True))
         self._log.with_nulls = {column for column, filled in self._totals.items() if filled < row[0]}
         answers = row[len(present) + 1 :]
         for flaw, rows, example in zip(flaws, answers[::2], answers[1::2], strict=True):
             if rows:
                 shown = "" if example is None else f", for instance {example!r}"
-                says = flaw.says.replace(f"'{own.impressions}'", f"'{roles.impressions}'")
+                says = flaw.message.replace(f"'{own.impressions}'", f"'{roles.impressions}'")
                 found.append(f"column '{back[flaw.column]}' {says} in {rows:,} {'row' if rows == 1 else 'rows'}{shown}")
         return found
 
@@ -119,17 +121,17 @@ class SparkEngine:
 
         rows = self._totals[""]
         if not rows:
-            raise EluteError(f"{self.label} holds no rows")
+            raise EluteError(f"{self.label} has no rows")
         nulls = {column: rows - self._totals[column] for column in roles.ids if self._totals[column] < rows}
-        own, types = self._log.names(roles)
-        shown = "count(1)" if own.impressions is None else f"sum({values.impressions(own, types)})"
-        grouped = self._log.usable(roles).groupBy(*own.bias)
-        table = self._log.arrow(
+        own, types = self._log.shorten_roles(roles)
+        shown = "count(1)" if own.impressions is None else f"sum({values.impressions_sql(own, types)})"
+        grouped = self._log.usable_rows(roles).groupBy(*own.bias)
+        table = self._log.to_arrow(
             grouped.agg(
                 f.xxhash64(f.lit(self._seed), *own.bias).alias("key"),
                 f.count(f.lit(1)).alias("rows"),
                 sql(f"({shown})::BIGINT").alias("shown"),
-                sql(f"sum({values.clicks(own, types)})::BIGINT").alias("clicked"),
+                sql(f"sum({values.clicks_sql(own, types)})::BIGINT").alias("clicked"),
             )
         )
         if not table.num_rows:
@@ -138,12 +140,12 @@ class SparkEngine:
         if pc.count_distinct(table["key"]).as_py() < table.num_rows:
             self._seed += 1  # two factors share a hash: take another
             return self.survey(roles)
-        back = {short: column for column, short in self._log.short(roles).items()}
+        back = {short: column for column, short in self._log.short_names(roles).items()}
         table = table.rename_columns([back.get(name, name) for name in table.column_names])
         table = table.sort_by([(column, "ascending") for column in roles.bias])
         table = numbers_from_text(table, roles.bias) if self._log.untyped else table
         usable = pc.sum(table["rows"]).as_py()
-        unshown = self._log.complete(roles).count() - usable if roles.impressions is not None else 0
+        unshown = self._log.complete_rows(roles).count() - usable if roles.impressions is not None else 0
         return Survey(
             rows=rows,
             usable=usable,
@@ -160,159 +162,133 @@ class SparkEngine:
         from pyspark.sql import functions as f
 
         progress("counting in Spark", 0, 0)
-        rows = self._summaries(roles, survey)
+        rows = self._summarise(roles, survey)
         small = rows.where(f.col("kind") != worker.QUERY).drop("impressions", "query")
-        if self._partitions(survey) > FORESTS:
-            small = self._log.mapped(small.repartition(FORESTS), worker.combine(len(survey.keys)), worker.COMBINED)
-        totals = worker.combined(len(survey.keys), self._log.arrow(small).to_batches())
-        queries, busiest = (None, 0)
-        if roles.query is not None:
-            by_query = self._queries().groupBy("key", "query").agg(f.sum("impressions").alias("shown"))
-            queries, busiest = self._log.row(by_query.agg(f.count(f.lit(1)), f.max("shown")))
-        return totals.structure(queries, int(busiest), self._exact)
+        if self._number_of_partitions(survey) > FORESTS:
+            small = self._log.map_partitions(
+                small.repartition(FORESTS), worker.combine(len(survey.keys)), worker.COMBINED
+            )
+        totals = worker.add_summaries(len(survey.keys), self._log.to_arrow(small).to_batches())
+        queries, busiest = count_queries(self._log, self._query_rows()) if roles.query is not None else (None, 0)
+        return totals.to_structure(queries, busiest, self._exact)
 
-    def rankable(
+    def count_rankable(
         self, roles: Roles, survey: Survey, component: NDArray[np.int32], components: int, progress: Progress
     ) -> Rankable:
         """Queries are put together by Spark; the component of every factor is sent to it."""
-        from pyspark.sql import functions as f
-
-        queries = self._queries()
+        queries = self._query_rows()
         if components == 1:
             n = queries.select("key", "query").distinct().count()
             return Rankable(n, n, 1.0)
         progress("ranking queries in Spark", 0, 0)
-        factor = np.arange(len(component), dtype=np.int32)
-        known = self._log.table(pa.table({"root": factor, "component": component}))
-        parts = (
-            queries.join(f.broadcast(known), "root").groupBy("key", "query", "component").agg(f.sum("items").alias("n"))
-        )
-        each = parts.groupBy("key", "query").agg(
-            f.count(f.lit(1)).alias("parts"),
-            f.sum("n").alias("n"),
-            sql("sum(n * (n - 1) DIV 2)").alias("comparable"),
-        )
-        n, ranked, pairs, comparable = self._log.row(
-            each.agg(f.count(f.lit(1)), sql("count_if(parts = 1)"), sql("sum(n * (n - 1) DIV 2)"), f.sum("comparable"))
-        )
-        return Rankable(n, ranked, comparable / pairs if pairs else 1.0)
+        return count_rankable_queries(self._log, queries, component)
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         """From the cells where they are counted, else as part of the structure: on Spark it costs the same shuffle."""
         if self._cells is None:
             return self.structure(roles, survey, progress).root
-        return self._cells.shares().merged(Linking(len(survey.keys)), joined_roots)
+        return self._cells.partitions().map_reduce(LinkFactors(len(survey.keys)), merge_forests)
 
-    def shares(self, roles: Roles, survey: Survey, progress: Progress) -> SparkShares | None:
+    def partitions(self, roles: Roles, survey: Survey, progress: Progress) -> SparkPartitions | None:
         """Left on the executors where they would not fit into this machine's memory."""
         progress("counting in Spark", 0, 0)
-        counted = self._counted(roles, survey)
-        return None if counted.size[1] * BYTES_A_CELL <= self._memory else counted.shares()
+        counted = self._count_cells(roles, survey)
+        return None if counted.size[1] * BYTES_A_CELL <= self._memory else counted.partitions()
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         """The cells, counted where the rows are, written as Parquet and read from there by one machine."""
         progress("counting in Spark", 0, 0)
-        return self._counted(roles, survey).counts()
+        return self._count_cells(roles, survey).fetch_counts()
 
-    def repeats_on_page(self, roles: Roles) -> int:
+    def count_repeats_on_page(self, roles: Roles) -> int:
         """A page is a session and, where there is one, a query."""
         from pyspark.sql import functions as f
 
         if roles.session is None:
             return 0
-        own, _ = self._log.names(roles)
+        own, _ = self._log.shorten_roles(roles)
         page = list(dict.fromkeys((str(own.session), *((own.query,) if own.query else ()), *own.item)))
-        each = self._log.log(roles).dropna(subset=page).groupBy(f.xxhash64(*page)).count()
-        return int(self._log.row(each.agg(sql("coalesce(sum(`count` - 1), 0)")))[0])
+        each = self._log.select_roles(roles).dropna(subset=page).groupBy(f.xxhash64(*page)).count()
+        return int(self._log.first_row(each.agg(sql("coalesce(sum(`count` - 1), 0)")))[0])
 
-    def busiest_query(self, roles: Roles) -> object:
+    def find_busiest_query(self, roles: Roles) -> object:
         """The smallest of those with most impressions."""
         from pyspark.sql import functions as f
 
-        own, types = self._log.names(roles)
-        shown = self._log.log(roles).where(f.col(str(own.query)).isNotNull()).groupBy(str(own.query))
-        top = shown.agg(sql(f"sum({values.impressions(own, types)})").alias("n"))
-        return self._log.row(top.orderBy(f.desc("n"), f.asc(str(own.query))).limit(1))[0]
+        own, types = self._log.shorten_roles(roles)
+        shown = self._log.select_roles(roles).where(f.col(str(own.query)).isNotNull()).groupBy(str(own.query))
+        top = shown.agg(sql(f"sum({values.impressions_sql(own, types)})").alias("n"))
+        return self._log.first_row(top.orderBy(f.desc("n"), f.asc(str(own.query))).limit(1))[0]
 
-    def examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
+    def find_examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The smallest items under each factor."""
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
-        own, _ = self._log.names(roles)
+        own, _ = self._log.shorten_roles(roles)
         keys = survey.keys.view(np.int64)[factors].tolist()
         key = f.xxhash64(f.lit(self._seed), *own.bias)
-        some = self._log.usable(roles).select(key.alias("key"), *own.item).where(f.col("key").isin(keys)).distinct()
+        some = (
+            self._log.usable_rows(roles).select(key.alias("key"), *own.item).where(f.col("key").isin(keys)).distinct()
+        )
         place = f.row_number().over(Window.partitionBy("key").orderBy(*own.item))
-        table = self._log.arrow(some.withColumn("place", place).where(f.col("place") <= each))
+        table = self._log.to_arrow(some.withColumn("place", place).where(f.col("place") <= each))
         table = table.sort_by([("key", "ascending"), ("place", "ascending")])
         names = table.select(list(own.item)).rename_columns(list(roles.item))
         return {factor: names.filter(pc.equal(table["key"], key)) for factor, key in zip(factors, keys, strict=True)}
 
-    def means(self, columns: tuple[str, ...], value: str) -> pa.Table:
+    def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
         """Text that is no number counts as missing."""
         from pyspark.sql import functions as f
 
-        number = values.number("value", type_of(self._log.types[value]))
+        number = values.number_sql("value", duckdb_type(self._log.types[value]))
         if number is None:
             raise EluteError(f"column '{value}' holds {self._log.types[value]} values where numbers are expected")
         short = {column: f"c{i}" for i, column in enumerate(columns)}
         chosen = [self._log.column(column).alias(name) for column, name in short.items()]
         frame = self._log.frame.select(*chosen, self._log.column(value).alias("value")).groupBy(*short.values())
-        table = self._log.arrow(frame.agg(f.avg(sql(number)).cast("double").alias("value")))
+        table = self._log.to_arrow(frame.agg(f.avg(sql(number)).cast("double").alias("value")))
         return table.rename_columns([*columns, value])
 
-    def _counted(self, roles: Roles, survey: Survey) -> SparkCells:
+    def _count_cells(self, roles: Roles, survey: Survey) -> SparkCells:
         if self._cells is None:
-            job = self._job(roles, survey)
-            rows = self._log.mapped(self._by_item(roles, job.partitions), pack(job), BLOCKS)
+            job = self._make_job(roles, survey)
+            rows = self._map_items(job, pack_blocks(job), BLOCKS)
             self._cells = SparkCells(self._log, self._exchange, rows, job, survey)
         return self._cells
 
-    def _summaries(self, roles: Roles, survey: Survey) -> DataFrame:
-        """Kept on disk between the questions about it; a lost part is counted again from the log."""
+    def _summarise(self, roles: Roles, survey: Survey) -> DataFrame:
+        """Kept on disk between the questions about it; a lost partition is counted again from the log."""
         if self._summary is None:
             from pyspark import StorageLevel
 
-            job = self._job(roles, survey)
-            rows = self._log.mapped(self._by_item(roles, job.partitions), worker.summarise(job), worker.SUMMARY)
+            job = self._make_job(roles, survey)
+            rows = self._map_items(job, worker.summarise(job), worker.SUMMARY)
             self._summary = rows.persist(StorageLevel.DISK_ONLY)
         return self._summary
 
-    def _queries(self) -> DataFrame:
+    def _map_items(
+        self, job: worker.CountingJob, work: Callable[[worker.Batches], worker.Batches], schema: str
+    ) -> DataFrame:
+        """`work` on partitions that hold all rows of their items."""
+        rows = self._log.shuffle_by_item(job.roles, job.partitions, self._exact, self._seed)
+        return self._log.map_partitions(rows, work, schema)
+
+    def _query_rows(self) -> DataFrame:
         from pyspark.sql import functions as f
 
         if self._summary is None:
             raise EluteError(f"{self.label} has not been counted")
         return self._summary.where(f.col("kind") == worker.QUERY)
 
-    def _job(self, roles: Roles, survey: Survey) -> worker.Job:
+    def _make_job(self, roles: Roles, survey: Survey) -> worker.CountingJob:
         total, exact = int(survey.impressions.sum()), len(roles.item) if self._exact else 0
-        return worker.Job(roles, survey.keys, survey.usable, total, self._partitions(survey), exact)
+        return worker.CountingJob(roles, survey.keys, survey.usable, total, self._number_of_partitions(survey), exact)
 
-    def _partitions(self, survey: Survey) -> int:
+    def _number_of_partitions(self, survey: Survey) -> int:
         """As many for each core, so that none is idle at the end."""
         cores = self._log.cores
         return cores * max(1, -(-survey.usable // (ROWS_A_PARTITION * cores)))
-
-    def _by_item(self, roles: Roles, partitions: int) -> DataFrame:
-        """Usable rows as keys and counts, all rows of an item in one partition."""
-        from pyspark.sql import functions as f
-
-        own, types = self._log.names(roles)
-        item = f.xxhash64(*own.item)
-        chosen: list[Column] = [item.alias("item")]
-        if self._exact:
-            chosen = [f.col(column).alias(f"item{i}") for i, column in enumerate(own.item)]
-        chosen.append(f.xxhash64(f.lit(self._seed), *own.bias).alias("factor"))
-        if own.query is not None:
-            chosen.append((f.col(own.query) if self._exact else f.xxhash64(own.query)).alias("query"))
-        width = "TINYINT" if own.impressions is None else "BIGINT"
-        chosen.append(sql(f"({values.clicks(own, types)})::{width}").alias("clicks"))
-        if own.impressions is not None:
-            chosen.append(sql(values.impressions(own, types)).alias("impressions"))
-        by = [f"item{i}" for i in range(len(own.item))] if self._exact else ["item"]
-        return self._log.usable(roles).select(*chosen).repartition(partitions, *by)
 
 
 def _half_of_memory() -> int:

@@ -14,8 +14,8 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 
 from elute._util import scratch
-from elute.engines.spark.frame import SparkFrame, unsigned_again
-from elute.engines.spark.source import failing
+from elute.engines.spark.frame import SparkFrame, restore_unsigned
+from elute.engines.spark.source import translate_errors
 from elute.errors import EluteError
 
 if TYPE_CHECKING:
@@ -29,25 +29,25 @@ class Exchange:
         self._log, self._spill = log, None if spill is None else str(spill)
         self._place = ""
 
-    def through_files(self, frame: DataFrame, name: str) -> pa.Table:
+    def fetch(self, frame: DataFrame, name: str) -> pa.Table:
         """Written by the executors, read here."""
-        return pa.concat_tables(self.streamed(frame, name))
+        return pa.concat_tables(self.stream(frame, name))
 
-    def streamed(self, frame: DataFrame, name: str) -> Iterator[pa.Table]:
+    def stream(self, frame: DataFrame, name: str) -> Iterator[pa.Table]:
         """Written by the executors, read here bit by bit; at least one table, which may be empty."""
-        place, what = f"{self._folder()}/{name}", f"cannot hand over the cells of {self._log.label}"
-        with failing(what):
+        place, what = f"{self._make_folder()}/{name}", f"cannot hand over the cells of {self._log.label}"
+        with translate_errors(what):
             frame.write.mode("overwrite").parquet(place)
             files, path = pyarrow.fs.FileSystem.from_uri(place)
             written = ds.dataset(path, format="parquet", filesystem=files)
             batches = iter(written.to_batches())
-        yield unsigned_again(written.schema.empty_table())
+        yield restore_unsigned(written.schema.empty_table())
         while True:
-            with failing(what):
+            with translate_errors(what):
                 batch = next(batches, None)
             if batch is None:
                 return
-            yield unsigned_again(pa.Table.from_batches([batch]))
+            yield restore_unsigned(pa.Table.from_batches([batch]))
 
     def close(self) -> None:
         """Delete what was handed over."""
@@ -57,7 +57,7 @@ class Exchange:
                 files.delete_dir(path)
             self._place = ""
 
-    def _folder(self) -> str:
+    def _make_folder(self) -> str:
         if self._place:
             return self._place
         if self._spill is not None and "://" in self._spill:
@@ -65,8 +65,10 @@ class Exchange:
             return self._place
         master = self._log.frame.sparkSession.sparkContext.master or ""
         if self._spill is None and not master.startswith("local"):
-            raise EluteError("on a cluster cells are handed over in a folder that all machines see: give `spill=`")
-        folder, remove = scratch.folder(self._spill)
+            raise EluteError(
+                "on a cluster, cells are handed over in a folder that all machines can see; name one with `spill=`"
+            )
+        folder, remove = scratch.make_folder(self._spill)
         weakref.finalize(self, remove)
         self._place = folder.resolve().as_uri()
         return self._place

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from elute.cells.roles import Roles
-from elute.engines.spark.source import failing, open_frame
+from elute.engines.spark.source import open_frame, translate_errors
 from elute.engines.spark.worker import Batches
 from elute.engines.sql import values
 
@@ -34,28 +34,48 @@ class SparkFrame:
         """What Spark takes for the number of cores it works on."""
         return int(self.frame.sparkSession.sparkContext.defaultParallelism)
 
-    def log(self, roles: Roles) -> DataFrame:
+    def select_roles(self, roles: Roles) -> DataFrame:
         """The columns that play a role, under short names that need no quoting."""
-        return self.frame.select(*(self.column(column).alias(name) for column, name in self.short(roles).items()))
+        return self.frame.select(*(self.column(column).alias(name) for column, name in self.short_names(roles).items()))
 
-    def complete(self, roles: Roles) -> DataFrame:
+    def complete_rows(self, roles: Roles) -> DataFrame:
         """Rows without a null id; only columns that have nulls are looked at, since each costs a scan."""
-        short = self.short(roles)
+        short = self.short_names(roles)
         lacking = [short[column] for column in roles.ids if self.with_nulls is None or column in self.with_nulls]
-        return self.log(roles).dropna(subset=lacking) if lacking else self.log(roles)
+        return self.select_roles(roles).dropna(subset=lacking) if lacking else self.select_roles(roles)
 
-    def usable(self, roles: Roles) -> DataFrame:
+    def usable_rows(self, roles: Roles) -> DataFrame:
         """The rows that count: no null id, at least one impression."""
-        own, types = self.names(roles)
-        complete = self.complete(roles)
-        return complete if own.impressions is None else complete.where(sql(f"{values.impressions(own, types)} > 0"))
+        own, types = self.shorten_roles(roles)
+        complete = self.complete_rows(roles)
+        return complete if own.impressions is None else complete.where(sql(f"{values.impressions_sql(own, types)} > 0"))
 
-    def short(self, roles: Roles) -> dict[str, str]:
+    def shuffle_by_item(self, roles: Roles, partitions: int, exact: bool, seed: int) -> DataFrame:
+        """Usable rows as keys and counts, all rows of an item in one partition. `exact`: items and queries by value,
+        not by hash; `seed`: that of the factors' hashes."""
+        from pyspark.sql import functions as f
+
+        own, types = self.shorten_roles(roles)
+        item = f.xxhash64(*own.item)
+        chosen: list[Column] = [item.alias("item")]
+        if exact:
+            chosen = [f.col(column).alias(f"item{i}") for i, column in enumerate(own.item)]
+        chosen.append(f.xxhash64(f.lit(seed), *own.bias).alias("factor"))
+        if own.query is not None:
+            chosen.append((f.col(own.query) if exact else f.xxhash64(own.query)).alias("query"))
+        width = "TINYINT" if own.impressions is None else "BIGINT"
+        chosen.append(sql(f"({values.clicks_sql(own, types)})::{width}").alias("clicks"))
+        if own.impressions is not None:
+            chosen.append(sql(values.impressions_sql(own, types)).alias("impressions"))
+        by = [f"item{i}" for i in range(len(own.item))] if exact else ["item"]
+        return self.usable_rows(roles).select(*chosen).repartition(partitions, *by)
+
+    def short_names(self, roles: Roles) -> dict[str, str]:
         return {column: f"c{i}" for i, column in enumerate(roles.columns) if column in self.types}
 
-    def names(self, roles: Roles) -> tuple[Roles, dict[str, str]]:
+    def shorten_roles(self, roles: Roles) -> tuple[Roles, dict[str, str]]:
         """The roles under short names, and the short columns' types in the embedded engine's words."""
-        short = self.short(roles)
+        short = self.short_names(roles)
         own = replace(
             roles,
             item=tuple(short.get(column, column) for column in roles.item),
@@ -65,29 +85,29 @@ class SparkFrame:
                 for part in ("query", "click", "impressions", "session")
             },
         )
-        return own, {name: type_of(self.types[column]) for column, name in short.items()}
+        return own, {name: duckdb_type(self.types[column]) for column, name in short.items()}
 
     def column(self, column: str) -> Column:
         from pyspark.sql import functions as f
 
         return f.col("`" + column.replace("`", "``") + "`")
 
-    def mapped(self, frame: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
+    def map_partitions(self, frame: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
         """A frame whose partitions are worked through on the executors."""
-        with failing(f"cannot read {self.label}"):
+        with translate_errors(f"cannot read {self.label}"):
             return frame.mapInArrow(work, schema)
 
-    def table(self, columns: pa.Table) -> DataFrame:
+    def create_frame(self, columns: pa.Table) -> DataFrame:
         """A small table for the executors."""
-        with failing("cannot hand a table to Spark"):
+        with translate_errors("cannot send a table to Spark"):
             return self.frame.sparkSession.createDataFrame(columns)
 
-    def arrow(self, frame: DataFrame) -> pa.Table:
-        with failing(f"cannot read {self.label}"):
-            return unsigned_again(frame.toArrow())
+    def to_arrow(self, frame: DataFrame) -> pa.Table:
+        with translate_errors(f"cannot read {self.label}"):
+            return restore_unsigned(frame.toArrow())
 
-    def row(self, frame: DataFrame) -> Any:
-        with failing(f"cannot read {self.label}"):
+    def first_row(self, frame: DataFrame) -> Any:
+        with translate_errors(f"cannot read {self.label}"):
             return frame.collect()[0]
 
 
@@ -98,11 +118,11 @@ def sql(expression: str) -> Column:
     return f.expr(expression.replace('"', "`"))
 
 
-def type_of(spark: str) -> str:
+def duckdb_type(spark: str) -> str:
     return _TYPES.get(spark, spark.upper())
 
 
-def unsigned_again(table: pa.Table) -> pa.Table:
+def restore_unsigned(table: pa.Table) -> pa.Table:
     """Parquet's unsigned 64-bit integers, which Spark reads as decimals of 20 digits."""
     for number, field in enumerate(table.schema):
         if field.type == pa.decimal128(20, 0):

@@ -1,4 +1,4 @@
-"""Shares of a log's cells that stay on Spark's executors."""
+"""Partitions of a log's cells that stay on Spark's executors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from elute.cells.partitions import Columns, Work
+from elute.cells.partitions import ItemColumns, Work
 from elute.engines.spark import blocks
 from elute.engines.spark.exchange import Exchange
 from elute.engines.spark.frame import SparkFrame
@@ -30,7 +30,7 @@ MATRICES = 8 << 30
 _SPARK = {pa.int32(): "int", pa.int64(): "long", pa.float64(): "double"}
 
 
-class SparkShares:
+class SparkPartitions:
     """Blocks that Spark keeps, gone through in so many `tasks`. `names`: a frame with the items' columns under
     `elute_key`; None where blocks carry them. `columns`: the items' own."""
 
@@ -50,28 +50,30 @@ class SparkShares:
         self._names, self._columns, self._exchange = names, columns, exchange
 
     @property
-    def dense(self) -> int:
+    def dense_limit(self) -> int:
         return min(DENSE, math.isqrt(MATRICES // 8 // self._tasks))
 
-    def merged(self, work: Work[T], merge: Callable[[T, T], T]) -> T:
+    def map_reduce(self, work: Work[T], merge: Callable[[T, T], T]) -> T:
         """A task goes through several partitions and gives one answer."""
-        frame = self._log.mapped(self._kept.coalesce(self._tasks), blocks.answer(work, merge), blocks.ANSWER)
+        frame = self._log.map_partitions(
+            self._kept.coalesce(self._tasks), blocks.map_reduce_blocks(work, merge), blocks.ANSWER
+        )
         if self._tasks > ANSWERS:
-            frame = self._log.mapped(frame.repartition(ANSWERS), blocks.together(merge), blocks.ANSWER)
-        answers: Iterator[T] = blocks.answers(self._log.arrow(frame).to_batches())
+            frame = self._log.map_partitions(frame.repartition(ANSWERS), blocks.reduce_answers(merge), blocks.ANSWER)
+        answers: Iterator[T] = blocks.read_answers(self._log.to_arrow(frame).to_batches())
         return reduce(merge, answers)
 
-    def items(self, work: Work[Columns], schema: pa.Schema) -> Iterator[pa.Table]:
+    def stream_items(self, work: Work[ItemColumns], schema: pa.Schema) -> Iterator[pa.Table]:
         """In Spark's order; handed over in files, read here bit by bit."""
         own = ", ".join(f"{field.name} {_SPARK[field.type]}" for field in schema)
         if self._names is None:
             named = ", ".join(f"item{i} {self._log.types[name]}" for i, name in enumerate(self._columns))
-            frame = self._log.mapped(self._kept, blocks.described(work, schema), f"{named}, {own}")
+            frame = self._log.map_partitions(self._kept, blocks.describe_items(work, schema), f"{named}, {own}")
         else:
-            frame = self._log.mapped(self._kept, blocks.described(work, schema), f"elute_key long, {own}")
+            frame = self._log.map_partitions(self._kept, blocks.describe_items(work, schema), f"elute_key long, {own}")
             frame = self._names.join(frame, "elute_key").drop("elute_key")
         rows = 0
-        for table in self._exchange.streamed(frame, "relevance"):
+        for table in self._exchange.stream(frame, "relevance"):
             rows += table.num_rows
             yield table.rename_columns([*self._columns, *schema.names])
         if rows != self._items:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from elute._util.urls import is_postgres, shown
+from elute._util.urls import hide_secrets, is_postgres
 from elute.engines.duckdb.source import FORMATS
 from elute.errors import EluteError, MissingExtra
 
@@ -22,7 +22,7 @@ _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"}
 """Settings of a session that elute starts itself; one that is there already stays as it is."""
 
 
-def session() -> SparkSession:
+def get_session() -> SparkSession:
     """The active session, or a new one set up by the user's own Spark configuration."""
     try:
         from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ def session() -> SparkSession:
     builder = SparkSession.builder.appName("elute")
     for setting, value in _QUIET.items():
         builder = builder.config(setting, value)
-    with failing("cannot start Spark"):
+    with translate_errors("cannot start Spark"):
         started = builder.getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
     return started
@@ -43,7 +43,7 @@ def session() -> SparkSession:
 
 def open_frame(source: object) -> tuple[DataFrame, str, bool]:
     """The log, what messages call it, and whether its columns are all text."""
-    spark = session()
+    spark = get_session()
     if not isinstance(source, str | Path | Sequence):
         if not hasattr(source, "sparkSession"):
             raise EluteError(
@@ -51,11 +51,11 @@ def open_frame(source: object) -> tuple[DataFrame, str, bool]:
             )
         return cast("DataFrame", source), "the DataFrame", False
     paths = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
-    label = shown(paths[0]) if len(paths) == 1 else f"{shown(paths[0])} and {len(paths) - 1} more"
+    label = hide_secrets(paths[0]) if len(paths) == 1 else f"{hide_secrets(paths[0])} and {len(paths) - 1} more"
     if any(is_postgres(path) or path.startswith("duckdb://") for path in paths):
-        raise EluteError(f"{shown(paths[0])} is not for Spark; leave out `engine='spark'`")
-    kind = _kind(paths)
-    with failing(f"cannot read {label}"):
+        raise EluteError(f"Spark cannot read {hide_secrets(paths[0])}; leave out `engine='spark'`")
+    kind = _detect_format(paths)
+    with translate_errors(f"cannot read {label}"):
         if kind == "parquet":
             return spark.read.option("mergeSchema", "true").parquet(*paths), label, False
         if kind == "csv":
@@ -65,7 +65,7 @@ def open_frame(source: object) -> tuple[DataFrame, str, bool]:
         if kind == "ndjson":
             return spark.read.json(paths), label, False
         if len(paths) > 1:
-            raise EluteError(f"{label}: one Spark table at a time")
+            raise EluteError(f"{label}: pass one Spark table at a time")
         return spark.table(paths[0]), f"table {label}", False
 
 
@@ -73,7 +73,7 @@ _RAISED = re.compile(r"(?!java\.|org\.)[\w.]+(Error|Exception): ")
 
 
 @contextmanager
-def failing(what: str) -> Iterator[None]:
+def translate_errors(what: str) -> Iterator[None]:
     """Turn what Spark says into one line, and keep what it says of pandas, which elute does not use with it, quiet."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -86,15 +86,15 @@ def failing(what: str) -> Iterator[None]:
         raise EluteError(f"{what}: {_one_line(error)}") from error
 
 
-def _kind(paths: Sequence[str]) -> str:
+def _detect_format(paths: Sequence[str]) -> str:
     """By the paths' endings; a folder is taken for Parquet, and what is neither file nor folder for a table."""
-    kinds = {_one_kind(path) for path in paths}
+    kinds = {_detect_path_format(path) for path in paths}
     if len(kinds) > 1:
         raise EluteError(f"mixed formats ({', '.join(sorted(kinds))}); pass one at a time")
     return kinds.pop()
 
 
-def _one_kind(path: str) -> str:
+def _detect_path_format(path: str) -> str:
     for kind, suffixes in FORMATS.items():
         if path.lower().endswith(suffixes):
             return kind
@@ -106,7 +106,7 @@ def _one_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     raised = [line.removeprefix("elute.errors.EluteError: ") for line in lines if _RAISED.match(line)]
     if raised and "'elute'" in raised[-1]:
-        return f"{raised[-1]}: install elute for the executors' Python, or name another in PYSPARK_PYTHON"
+        return f"{raised[-1]}: install elute for the executors' Python, or set PYSPARK_PYTHON to one that has it"
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     line = (raised[-1:] or causes[-1:] or lines or [type(error).__name__])[0]
     return line if len(line) <= 240 else line[:237] + "…"

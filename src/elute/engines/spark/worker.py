@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.cells.roles import Roles
-from elute.engines.counting import Batch, Counter, Totals, summary
-from elute.kernels.forest import edges
+from elute.engines.counting import Counter, RowBatch, Totals, summarise_cells
+from elute.kernels.forest import spanning_edges
 from elute.kernels.unionfind import Parents
 
 Batches = Iterator[pa.RecordBatch]
@@ -33,7 +33,7 @@ COMBINED = "kind tinyint, key long, root int, items long"
 
 
 @dataclass(frozen=True)
-class Job:
+class CountingJob:
     """What a worker must know of the log."""
 
     roles: Roles
@@ -45,18 +45,18 @@ class Job:
     """Columns that tell an item by value, in front of the others; 0: the first column is a hash of it."""
 
 
-def summarise(job: Job) -> Callable[[Batches], Batches]:
+def summarise(job: CountingJob) -> Callable[[Batches], Batches]:
     """Rows of a partition to the rows of its summary."""
 
     def work(batches: Batches) -> Batches:
-        counter, _, names = seen(job, batches)
-        found = summary(counter.finish(), len(job.factors))
-        yield from _totals(found.root, found.items_under, found.items_in, found.items_once)
+        counter, _, names = count_partition(job, batches)
+        found = summarise_cells(counter.finish(), len(job.factors))
+        yield from _summary_batches(found.root, found.items_under, found.items_in, found.items_once)
         if found.queries is not None:
             query, root, items, impressions = found.queries
             key = counter.queries.keys().view(np.int64)[query]
             values = None if names is None else names.take(pa.array(query))
-            yield _rows(QUERY, key, root, items, impressions, values)
+            yield _summary_batch(QUERY, key, root, items, impressions, values)
 
     return work
 
@@ -65,14 +65,14 @@ def combine(n_factors: int) -> Callable[[Batches], Batches]:
     """Summaries of several partitions to one."""
 
     def work(batches: Batches) -> Batches:
-        found = combined(n_factors, batches)
-        for batch in _totals(found.root, found.items_under, found.items_in, found.items_once):
+        found = add_summaries(n_factors, batches)
+        for batch in _summary_batches(found.root, found.items_under, found.items_in, found.items_once):
             yield batch.select(["kind", "key", "root", "items"])
 
     return work
 
 
-def combined(n_factors: int, batches: Iterable[pa.RecordBatch]) -> Totals:
+def add_summaries(n_factors: int, batches: Iterable[pa.RecordBatch]) -> Totals:
     """The totals of summaries."""
     totals = Totals(n_factors)
     for batch in batches:
@@ -86,17 +86,17 @@ def combined(n_factors: int, batches: Iterable[pa.RecordBatch]) -> Totals:
     return totals
 
 
-def _totals(root: Parents, under: NDArray[np.int64], inside: NDArray[np.int64], once: int) -> Batches:
-    forest = edges(root)
-    yield _rows(EDGE, forest[:, 1], forest[:, 0])
+def _summary_batches(root: Parents, under: NDArray[np.int64], inside: NDArray[np.int64], once: int) -> Batches:
+    forest = spanning_edges(root)
+    yield _summary_batch(EDGE, forest[:, 1], forest[:, 0])
     for kind, amounts in ((UNDER, under), (INSIDE, inside)):
         some = np.flatnonzero(amounts)
-        yield _rows(kind, some, some, amounts[some])
+        yield _summary_batch(kind, some, some, amounts[some])
     zero = np.zeros(1, np.int64)
-    yield _rows(ONCE, zero, zero, zero + once)
+    yield _summary_batch(ONCE, zero, zero, zero + once)
 
 
-class Seen(NamedTuple):
+class CountedPartition(NamedTuple):
     """A counter that has seen a partition; where ids are exact, its items' columns and its queries' values."""
 
     counter: Counter
@@ -104,32 +104,32 @@ class Seen(NamedTuple):
     queries: pa.ChunkedArray | None = None
 
 
-def seen(job: Job, batches: Batches) -> Seen:
+def count_partition(job: CountingJob, batches: Batches) -> CountedPartition:
     """Count the rows of a partition."""
     counter = Counter(job.roles, job.factors, job.rows, job.impressions, job.partitions)
     if not job.exact:
         for batch in batches:
-            counter.add(_batch({name: batch.column(name) for name in batch.schema.names}))
-        return Seen(counter)
+            counter.add(_to_batch({name: batch.column(name) for name in batch.schema.names}))
+        return CountedPartition(counter)
     held = [batch for batch in batches if batch.num_rows]
     if not held:
-        return Seen(counter)
+        return CountedPartition(counter)
     table = pa.Table.from_batches(held)
     named = [f"item{i}" for i in range(job.exact)]
     columns = {name: table[name].combine_chunks() for name in table.column_names if name not in named}
-    code, first = _numbered([table[name] for name in named])
+    code, first = _number_rows([table[name] for name in named])
     columns["item"], queries = pa.array(code), None
     if "query" in columns:
         values = columns["query"].dictionary_encode()
         columns["query"], queries = values.indices.cast(pa.int64()), values.dictionary
-    counter.add(_batch(columns))
+    counter.add(_to_batch(columns))
     items = table.select(named).take(pa.array(first[counter.items.keys().view(np.int64)]))
     if queries is not None:
         queries = queries.take(pa.array(counter.queries.keys().view(np.int64)))
-    return Seen(counter, items, queries)
+    return CountedPartition(counter, items, queries)
 
 
-def _numbered(columns: list[pa.ChunkedArray]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _number_rows(columns: list[pa.ChunkedArray]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Equal rows get equal numbers, and for each number its first row: ids told apart by value."""
     code, first = np.zeros(len(columns[0]), np.int64), np.zeros(1, np.int64)
     for column in columns:
@@ -139,15 +139,15 @@ def _numbered(columns: list[pa.ChunkedArray]) -> tuple[NDArray[np.int64], NDArra
     return code, first
 
 
-def _batch(columns: dict[str, pa.Array]) -> Batch:
+def _to_batch(columns: dict[str, pa.Array]) -> RowBatch:
     arrays: dict[str, Any] = {name: values.to_numpy(zero_copy_only=False) for name, values in columns.items()}
     for name in ("item", "factor", "query"):
         if name in arrays:
             arrays[name] = arrays[name].view(np.uint64)
-    return Batch(**arrays)
+    return RowBatch(**arrays)
 
 
-def _rows(
+def _summary_batch(
     kind: int,
     key: NDArray[np.integer],
     root: NDArray[np.integer],

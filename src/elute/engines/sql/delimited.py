@@ -18,16 +18,16 @@ from elute.errors import EluteError
 _DELIMITERS = ",\t;|"
 
 
-def relation(files: Sequence[str]) -> str:
+def csv_relation(files: Sequence[str]) -> str:
     """SQL for the rows of all files, columns matched by name, every value as text."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for file in files:
-        groups.setdefault(_header(file), []).append(file)
-    parts = [f"SELECT * FROM {_reader(header, group)}" for header, group in groups.items()]
+        groups.setdefault(_read_header(file), []).append(file)
+    parts = [f"SELECT * FROM {_reader_sql(header, group)}" for header, group in groups.items()]
     return f"({' UNION ALL BY NAME '.join(parts)})"
 
 
-def _reader(header: tuple[str, ...], files: Sequence[str]) -> str:
+def _reader_sql(header: tuple[str, ...], files: Sequence[str]) -> str:
     delimiter, *columns = header
     listed = ", ".join(quoting.text(file) for file in files)
     types = ", ".join(f"{quoting.text(column)}: 'VARCHAR'" for column in columns)
@@ -37,7 +37,7 @@ def _reader(header: tuple[str, ...], files: Sequence[str]) -> str:
     )
 
 
-def _header(file: str) -> tuple[str, ...]:
+def _read_header(file: str) -> tuple[str, ...]:
     """The delimiter, the likeliest of the first line, and the column names."""
     try:
         with gzip.open(file) if file.lower().endswith(".gz") else Path(file).open("rb") as stream:
@@ -49,5 +49,5 @@ def _header(file: str) -> tuple[str, ...]:
         raise EluteError(f"cannot read {file} as CSV in UTF-8: {error}") from error
     twice = next((column for column in columns if columns.count(column) > 1), None)
     if twice is not None:
-        raise EluteError(f"{file}: two columns are named '{twice}'")
+        raise EluteError(f"{file}: two columns are named '{twice}'; rename one")
     return delimiter, *columns

@@ -20,7 +20,7 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def conjunction(conditions: Iterable[str]) -> str:
+def where_clause(conditions: Iterable[str]) -> str:
     """A WHERE clause of all conditions, or nothing."""
     joined = " AND ".join(conditions)
     return f"WHERE {joined}" if joined else ""

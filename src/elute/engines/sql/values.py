@@ -19,10 +19,10 @@ class Flaw(NamedTuple):
 
     column: str
     condition: str
-    says: str
+    message: str
 
 
-def number(column: str, kind: str) -> str | None:
+def number_sql(column: str, kind: str) -> str | None:
     """SQL for a column's value as a number, NULL where it is none; None where the type rules it out."""
     quoted = quoting.name(column)
     if kind == "BOOLEAN":
@@ -37,38 +37,38 @@ def number(column: str, kind: str) -> str | None:
     return None
 
 
-def plainly_right(roles: Roles, types: Mapping[str, str]) -> str | None:
+def quick_check_sql(roles: Roles, types: Mapping[str, str]) -> str | None:
     """SQL that is true where nothing is wrong with single clicks, from the column's least and largest value
     only; None where it takes a closer look."""
     kind = types.get(roles.click or "", "")
     if roles.impressions is not None or not (kind == "BOOLEAN" or kind.endswith(("INT", "INTEGER"))):
         return None
-    value = number(str(roles.click), kind)
+    value = number_sql(str(roles.click), kind)
     return f"count(*) = count({value}) AND min({value}) >= 0 AND max({value}) <= 1"
 
 
-def impressions(roles: Roles, types: Mapping[str, str]) -> str:
+def impressions_sql(roles: Roles, types: Mapping[str, str]) -> str:
     """SQL for the impressions of a row whose values have been checked."""
     if roles.impressions is None:
         return "1"
-    return f"({number(roles.impressions, types[roles.impressions])})::BIGINT"
+    return f"({number_sql(roles.impressions, types[roles.impressions])})::BIGINT"
 
 
-def clicks(roles: Roles, types: Mapping[str, str]) -> str:
+def clicks_sql(roles: Roles, types: Mapping[str, str]) -> str:
     """SQL for the clicks of a row whose values have been checked."""
     if roles.click is None:
         return "0"
-    return f"({number(roles.click, types[roles.click])})::BIGINT"
+    return f"({number_sql(roles.click, types[roles.click])})::BIGINT"
 
 
-def flaws(roles: Roles, types: Mapping[str, str]) -> tuple[list[Flaw], list[str]]:
+def list_flaws(roles: Roles, types: Mapping[str, str]) -> tuple[list[Flaw], list[str]]:
     """Conditions to count, and sentences about columns whose type alone is wrong."""
     found: list[Flaw] = []
     wrong_types: list[str] = []
     for column in (roles.click, roles.impressions):
         if column is None or column not in types:
             continue
-        value = number(column, types[column])
+        value = number_sql(column, types[column])
         if value is None:
             wrong_types.append(f"column '{column}' holds {types[column]} values where numbers are expected")
             continue
@@ -80,13 +80,17 @@ def flaws(roles: Roles, types: Mapping[str, str]) -> tuple[list[Flaw], list[str]
             Flaw(column, f"{value} > 0 AND {value} <> floor({value})", "is not a whole number"),
         ]
         if column == roles.click:
-            found.append(_too_many(roles, types, value))
+            found.append(_too_many_clicks(roles, types, value))
     return found, wrong_types
 
 
-def _too_many(roles: Roles, types: Mapping[str, str], value: str) -> Flaw:
+def _too_many_clicks(roles: Roles, types: Mapping[str, str], value: str) -> Flaw:
     column = str(roles.click)
     if roles.impressions is None:
-        return Flaw(column, f"{value} > 1", "is above 1 (name the column of impressions if rows are counts)")
-    shown = number(roles.impressions, types[roles.impressions]) if roles.impressions in types else None
+        return Flaw(
+            column,
+            f"{value} > 1",
+            "is above 1 (where rows are counts, name the column of impressions with `impressions=`)",
+        )
+    shown = number_sql(roles.impressions, types[roles.impressions]) if roles.impressions in types else None
     return Flaw(column, f"{value} > {shown or 'NULL'}", f"is above '{roles.impressions}'")

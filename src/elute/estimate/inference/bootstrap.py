@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from elute.cells.counts import Amounts, Cells, Clustered, Counts
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
-from elute.estimate.priors.strength import shown
-from elute.estimate.solve.problem import Codes, Floats, Plan, Problem, by_factor, pose
-from elute.identify.components import order
-from elute.identify.information import references
+from elute.estimate.priors.strength import drop_unshown
+from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, pose, total_by_factor
+from elute.identify.components import number_components
+from elute.identify.information import find_references
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import link_cells, roots, singletons
-from elute.log import ClickLog
+from elute.kernels.unionfind import find_roots, link_cells, singletons
+from elute.log import LogSource, as_log
 from elute.progress import Progress, silent
 
 FEWEST = 2
@@ -66,7 +66,7 @@ class Bootstrap:
         """What was drawn, and how the draws went."""
         return (
             f"{self.replicates:,} draws of {self.clusters:,} clusters; {self.disconnected:,} fell into more components "
-            f"than the log, {self.failed:,} could not be fitted whole"
+            f"than the log, {self.failed:,} could not be fitted in full"
         )
 
     def to_dict(self) -> dict[str, int]:
@@ -79,10 +79,10 @@ class Bootstrap:
 
 def bootstrap(
     model: PBM,
-    source: ClickLog | Counts,
+    source: LogSource,
     cluster: NDArray[np.integer] | Clustered | None = None,
     *,
-    plan: Plan | None = None,
+    plan: MergingPlan | None = None,
     replicates: int = 200,
     seed: int = 0,
     allow_unidentified: bool = False,
@@ -93,24 +93,26 @@ def bootstrap(
     `cluster`: the cluster of every item (codes from 0), or cells by cluster; None: the item's query.
     """
     if replicates < FEWEST:
-        raise EluteError(f"a spread needs {FEWEST} replicates or more, not {replicates}; 200 is usual")
-    counts = source.counts(progress) if isinstance(source, ClickLog) else source
+        raise EluteError(f"a standard error needs at least {FEWEST} replicates, not {replicates}; 200 is usual")
+    counts = source if isinstance(source, Counts) else as_log(source).counts(progress)
     problem = pose(counts, plan)
     clustered = cluster if isinstance(cluster, Clustered) else None
     if clustered is not None:
-        codes, cell = np.asarray(clustered.cluster), _cells_of(counts, problem, clustered)
+        codes, cell = np.asarray(clustered.cluster), _locate_cells(counts, problem, clustered)
     else:
         codes = queries_of_items(counts) if cluster is None else np.asarray(cluster)
         cell = np.empty(0, np.int64)
         if codes.shape != (counts.n_items,):
-            raise EluteError(f"cluster has {codes.size:,} entries for {counts.n_items:,} items: give one an item")
+            raise EluteError(
+                f"`cluster=` has {codes.size:,} entries for {counts.n_items:,} items; give one for each item"
+            )
     clusters = int(codes.max(initial=-1)) + 1
     if clusters < FEWEST or codes.min() < 0:
-        raise EluteError("the bootstrap draws from two clusters or more, coded 0, 1, 2, …: choose a finer column")
+        raise EluteError("the bootstrap draws from two clusters or more, coded 0, 1, 2, …; choose a finer column")
     model.fit(counts, plan, allow_unidentified=allow_unidentified)
-    again = model.held()
+    refit = model.copy_for_refit()
     full_o = model.propensity_[np.unique(problem.merged, return_index=True)[1]]
-    reference = references(full_o, problem.component)
+    reference = find_references(full_o, problem.component)
     components = int(problem.component.max()) + 1
     rng = np.random.default_rng(seed)
     log_o, of_items = np.full((replicates, problem.n_factors), np.nan), _Moments(problem.n_items)
@@ -123,25 +125,25 @@ def bootstrap(
             impressions, clicks = problem.cells.impressions * times, problem.cells.clicks * times
         else:
             n = len(problem.cells.factor)
-            impressions, clicks = (_sums(cell, weight, amounts, n) for amounts in clustered[3:5])
-        drawn, kept = _drawn(problem, impressions, clicks)
-        found = again.factors_of(drawn)
+            impressions, clicks = (_sum_amounts(cell, weight, amounts, n) for amounts in clustered[3:5])
+        drawn, kept = _pose_resample(problem, impressions, clicks)
+        found = refit.fit_factors(drawn)
         disconnected += int(drawn.component.max()) + 1 > components
         failed += bool(found.reason)
-        tied = (drawn.component == drawn.component[reference]) | (again.prior is not None)
+        tied = (drawn.component == drawn.component[reference]) | (refit.prior is not None)
         whole = tied & ~found.apart & (found.o[reference] > 0) & ~found.apart[reference]
         state = np.where(whole, np.where(found.o > 0, _FOUND, _ZERO), _UNKNOWN)
         o = np.where(state == _FOUND, found.o / np.where(whole, found.o[reference], 1.0), 0.0)
         log_o[replicate, state == _FOUND] = np.log(o[state == _FOUND])
         items = np.flatnonzero(kept) if clustered is not None else np.arange(problem.n_items)
         refitted = drawn if clustered is not None else problem
-        r = again.items_given(refitted, o)
-        known = _known(refitted.cells.offsets, refitted.cells.factor, refitted.cells.clicks, state) & (r > 0)
+        r = refit.estimate_items(refitted, o)
+        known = _find_refittable(refitted.cells.offsets, refitted.cells.factor, refitted.cells.clicks, state) & (r > 0)
         of_items.add(items[known], np.log(r[known]))
     variance = of_items.variance()
     if clustered is None:
         variance += model.item_log_variance(problem, full_o, model.relevance_values_)
-    spread, low, high = _spread(log_o)
+    spread, low, high = _measure_spread(log_o)
     return Bootstrap(
         spread[problem.merged],
         low[problem.merged],
@@ -159,11 +161,11 @@ def bootstrap(
 def queries_of_items(counts: Counts) -> Codes:
     """The query of every item, where each has one."""
     if counts.membership is None:
-        raise EluteError("the log has no query column to draw by: give the cluster of every item")
+        raise EluteError("the log has no query column to draw by; give the cluster of every item as `cluster=`")
     query, item = counts.membership.query, counts.membership.item
     if len(item) != counts.n_items:
         raise EluteError(
-            "some items were shown for several queries: give cells by cluster, or items that name the query"
+            "some items were shown for several queries; give cells by cluster, or make the query part of the item"
         )
     out = np.empty(counts.n_items, np.int32)
     out[item] = query
@@ -188,47 +190,47 @@ class _Moments:
         return np.where(enough, self._squares / np.maximum(self.count - 1, 1), np.nan)
 
 
-def _drawn(
+def _pose_resample(
     problem: Problem, impressions: NDArray[np.uint64], clicks: NDArray[np.uint64]
 ) -> tuple[Problem, NDArray[np.bool_]]:
     """The problem that new amounts pose, and which items are in it; factors without any are, each a component."""
-    cells = shown(Cells(problem.cells.offsets, problem.cells.factor, impressions, clicks))
+    cells = drop_unshown(Cells(problem.cells.offsets, problem.cells.factor, impressions, clicks))
     kept = np.diff(cells.offsets) > 0
     cells = cells._replace(offsets=np.unique(cells.offsets))
     parent = singletons(problem.n_factors)
     link_cells(parent, cells.offsets, cells.factor, np.arange(problem.n_factors, dtype=np.int32))
-    total = by_factor(cells.factor, cells.impressions, problem.n_factors).astype(np.int64)
-    component = order(roots(parent), total).of_factor
+    total = total_by_factor(cells.factor, cells.impressions, problem.n_factors).astype(np.int64)
+    component = number_components(find_roots(parent), total).of_factor
     return Problem(cells, problem.merged, component, problem.factors), kept
 
 
-def _cells_of(counts: Counts, problem: Problem, clustered: Clustered) -> NDArray[np.int64]:
+def _locate_cells(counts: Counts, problem: Problem, clustered: Clustered) -> NDArray[np.int64]:
     """The cell of `problem` that each of some cells by cluster belongs to."""
     if len({len(column) for column in clustered[:5]}) != 1:
-        raise EluteError("cells by cluster need five columns of the same length")
+        raise EluteError("cells by cluster need five columns of the same length; give one entry of each for every cell")
     item, factor = np.asarray(clustered.item, np.int64), np.asarray(clustered.factor, np.int64)
     if item.min() < 0 or item.max() >= counts.n_items or factor.min() < 0 or factor.max() >= counts.n_factors:
         raise EluteError(
-            "cells by cluster name items or factors that the counts do not have: use the codes of the counts"
+            "cells by cluster name items or factors that the counts do not have; use the codes of the counts"
         )
     cells = problem.cells
     known = np.arange(problem.n_items).repeat(np.diff(cells.offsets)) * problem.n_factors + cells.factor
     wanted = item * problem.n_factors + problem.merged[factor]
     cell = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    totals = [_sums(cell, np.ones(len(cell), np.int64), part, len(known)) for part in clustered[3:5]]
+    totals = [_sum_amounts(cell, np.ones(len(cell), np.int64), part, len(known)) for part in clustered[3:5]]
     if (known[cell] != wanted).any() or any((a != b).any() for a, b in zip(totals, cells[2:], strict=True)):
-        raise EluteError("cells by cluster do not add up to the counts: make both from the same rows")
+        raise EluteError("cells by cluster do not add up to the counts; make both from the same rows")
     return np.asarray(cell, np.int64)
 
 
-def _sums(
+def _sum_amounts(
     cell: NDArray[np.int64], weight: NDArray[np.int64], amounts: NDArray[np.integer], n: int
 ) -> NDArray[np.uint64]:
-    return _weighted(cell, weight, np.asarray(amounts, np.int64), n).astype(np.uint64)
+    return _sum_weighted(cell, weight, np.asarray(amounts, np.int64), n).astype(np.uint64)
 
 
 @jit
-def _weighted(
+def _sum_weighted(
     cell: NDArray[np.int64], weight: NDArray[np.int64], amounts: NDArray[np.int64], n: int
 ) -> NDArray[np.int64]:
     out = np.zeros(n, np.int64)
@@ -238,7 +240,9 @@ def _weighted(
 
 
 @jit
-def _known(offsets: NDArray[np.int64], factor: Codes, clicks: Amounts, state: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _find_refittable(
+    offsets: NDArray[np.int64], factor: Codes, clicks: Amounts, state: NDArray[np.int64]
+) -> NDArray[np.bool_]:
     """Whether a replicate's propensities suffice to refit an item: all known, and none 0 where it was clicked."""
     out = np.zeros(offsets.shape[0] - 1, np.bool_)
     for item in range(out.shape[0]):
@@ -252,7 +256,7 @@ def _known(offsets: NDArray[np.int64], factor: Codes, clicks: Amounts, state: ND
     return out
 
 
-def _spread(log_o: Floats) -> tuple[Floats, Floats, Floats]:
+def _measure_spread(log_o: Floats) -> tuple[Floats, Floats, Floats]:
     """Standard deviation of every column, and the middle 95% of its exponential, over what is known of it."""
     out = np.full((3, log_o.shape[1]), np.nan)
     for column in np.flatnonzero(np.isfinite(log_o).sum(axis=0) >= FEWEST):

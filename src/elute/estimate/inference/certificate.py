@@ -17,10 +17,10 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from elute.cells.counts import Cells, Counts
-from elute.cells.factors import rows
+from elute.cells.factors import to_rows
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.laplacian import conjugate_gradients, diagonal, multiply
-from elute.estimate.solve.problem import Codes, Floats, Plan, Problem, pose
+from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, pose
 from elute.estimate.solve.standard_errors import information
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
@@ -59,7 +59,7 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """The field `certificate` of `elute check --precision --json`; null where there is no estimate."""
-        factors = rows(self.counts.factors, range(self.counts.n_factors))
+        factors = to_rows(self.counts.factors, range(self.counts.n_factors))
         errors = [None if np.isnan(error) else float(error) for error in self.log_se]
         return {
             "estimable": self.estimable,
@@ -72,27 +72,27 @@ class Certificate:
         }
 
 
-def certify(counts: Counts, plan: Plan | None = None, progress: Progress = silent) -> Certificate:
+def certify(counts: Counts, plan: MergingPlan | None = None, progress: Progress = silent) -> Certificate:
     """Fit the position-based model and read its information matrix."""
     fit = PBM(relevance_prior="none", progress=progress).fit(counts, plan, allow_unidentified=True)
     problem = pose(counts, plan)
-    w = information(*problem.cells[:3], fit.relevance_values_, _by_merged(problem, fit.propensity_))
-    links = _weakest(problem, counts, w)
+    w = information(*problem.cells[:3], fit.relevance_values_, _take_merged(problem, fit.propensity_))
+    links = _find_weakest_links(problem, counts, w)
     return Certificate(counts, fit.component_, fit.propensity_log_se_, links, fit.reason_)
 
 
-def _by_merged(problem: Problem, values: Floats) -> Floats:
+def _take_merged(problem: Problem, values: Floats) -> Floats:
     """By factor of the problem, from values by factor of the log."""
     return np.asarray(values[np.unique(problem.merged, return_index=True)[1]])
 
 
-def _weakest(problem: Problem, counts: Counts, w: Floats) -> tuple[Link, ...]:
+def _find_weakest_links(problem: Problem, counts: Counts, w: Floats) -> tuple[Link, ...]:
     """The links of largest resistance in a spanning tree of the best conducting ones.
 
     Of an item's links those to the factor it is best known under conduct best (w_s·w_t/Σw), and they connect
     what the item connects; so one star an item suffices, and no clique is ever formed."""
     cells, n = problem.cells, problem.n_factors
-    best, other, conductance = _stars(*cells[:2], w)
+    best, other, conductance = _list_stars(*cells[:2], w)
     if len(best) == 0:
         return ()
     ends = np.minimum(best, other), np.maximum(best, other)
@@ -112,12 +112,12 @@ def _weakest(problem: Problem, counts: Counts, w: Floats) -> tuple[Link, ...]:
     names = np.unique(problem.merged, return_index=True)[1]
     links = []
     for resistance, s, t in found[:LINKS]:
-        a, b = rows(counts.factors, [names[s], names[t]])
-        links.append(Link(a, b, _shared(cells, w, s, t), float(resistance)))
+        a, b = to_rows(counts.factors, [names[s], names[t]])
+        links.append(Link(a, b, _count_shared_items(cells, w, s, t), float(resistance)))
     return tuple(links)
 
 
-def _shared(cells: Cells, w: Floats, s: int, t: int) -> int:
+def _count_shared_items(cells: Cells, w: Floats, s: int, t: int) -> int:
     """Items with information under both factors."""
     item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
     one, other = (item[(cells.factor == factor) & (w > 0)] for factor in (s, t))
@@ -125,7 +125,7 @@ def _shared(cells: Cells, w: Floats, s: int, t: int) -> int:
 
 
 @jit
-def _stars(offsets: NDArray[np.int64], factor: Codes, w: Floats) -> tuple[Codes, Codes, Floats]:
+def _list_stars(offsets: NDArray[np.int64], factor: Codes, w: Floats) -> tuple[Codes, Codes, Floats]:
     """For every item the links from its best-known factor to the others, with what they conduct."""
     a = np.empty(factor.shape[0], np.int32)
     b = np.empty(factor.shape[0], np.int32)

@@ -22,7 +22,8 @@ from scipy.optimize import minimize
 
 from elute.cells.counts import Amounts
 from elute.estimate.models.base import Estimator, Solution, Start
-from elute.estimate.solve.problem import Codes, Floats, Problem, by_factor
+from elute.estimate.solve.affine_errors import affine_information, affine_item_variances
+from elute.estimate.solve.problem import Codes, Floats, Problem, total_by_factor
 from elute.estimate.solve.standard_errors import DENSE, invert
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
@@ -60,16 +61,16 @@ class Affine(Estimator):
 
     def _solve(self, problem: Problem) -> Solution:
         cells, n = problem.cells, problem.n_factors
-        shown = by_factor(cells.factor, cells.impressions, n)
-        rate = (by_factor(cells.factor, cells.clicks, n) + 0.5) / (shown + 1)
-        high = np.clip(self._started(problem, 1.8 * rate), 0.05, 0.95)
+        shown = total_by_factor(cells.factor, cells.impressions, n)
+        rate = (total_by_factor(cells.factor, cells.clicks, n) + 0.5) / (shown + 1)
+        high = np.clip(self._start_propensities(problem, 1.8 * rate), 0.05, 0.95)
         scale = np.sqrt(np.concatenate((shown, shown)))
         r = np.full(problem.n_items, 0.5)
         iterations = 0
 
         def loss(x: Floats) -> tuple[float, Floats]:
             high, share = np.split(x / scale, 2)
-            value, of_high, of_low = _profiled(*cells, high, share * high, r)
+            value, of_high, of_low = _profile_loss(*cells, high, share * high, r)
             return value, np.concatenate((of_high + share * of_low, high * of_low)) / scale
 
         def report(_: Floats) -> None:
@@ -103,13 +104,13 @@ class Affine(Estimator):
 
         NaN where the graph is too thin for this model, and beyond 2,500 factors."""
         cells, n = problem.cells, problem.n_factors
-        scale, origin = _fixed(problem, propensity, self._offset)
+        scale, origin = _find_gauge_factors(problem, propensity, self._offset)
         free = ~np.isin(np.arange(2 * n), np.concatenate((scale, n + origin)))
         if free.sum() > DENSE:
             return np.full(n, np.nan), np.full(problem.n_items, np.nan)
         row = np.where(free, np.cumsum(free) - 1, -1).astype(np.int32)
         given = (*cells[:3], propensity, self._offset, relevance, row)
-        matrix = _information(*given, int(free.sum()))
+        matrix = affine_information(*given, int(free.sum()))
         size = np.sqrt(np.diagonal(matrix))
         with np.errstate(invalid="ignore", divide="ignore"):
             inverse = invert(matrix / np.outer(size, size))
@@ -118,7 +119,7 @@ class Affine(Estimator):
             variance = np.zeros(2 * n)
             variance[free] = np.diagonal(covariance)
             of_factors = np.where(propensity > 0, np.sqrt(variance[:n]) / propensity, np.nan)
-            of_items = np.sqrt(_item_variances(*given, covariance)) / relevance
+            of_items = np.sqrt(affine_item_variances(*given, covariance)) / relevance
         return of_factors, np.where(relevance > 0, of_items, np.nan)
 
     @property
@@ -127,7 +128,7 @@ class Affine(Estimator):
         return super().propensities_.append_column("offset", pa.array(self.offset_))
 
 
-def _fixed(problem: Problem, alpha: Floats, beta: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _find_gauge_factors(problem: Problem, alpha: Floats, beta: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each component the factor that fixes the scale (largest α) and the one that fixes the origin (least
     β/α); both only where α > 0."""
     rising = np.flatnonzero(alpha > 0)
@@ -142,7 +143,7 @@ def _fixed(problem: Problem, alpha: Floats, beta: Floats) -> tuple[NDArray[np.in
 def _fix_gauge(problem: Problem, high: Floats, low: Floats, r: Floats) -> tuple[Floats, Floats, Floats]:
     """α, β and r at the reported scale and origin."""
     alpha = high - low
-    scale, origin = _fixed(problem, alpha, low)
+    scale, origin = _find_gauge_factors(problem, alpha, low)
     shift, stretch = np.zeros(problem.n_factors), np.ones(problem.n_factors)
     shift[problem.component[origin]] = low[origin] / alpha[origin]
     stretch[problem.component[scale]] = alpha[scale]
@@ -170,7 +171,7 @@ def _slope(
 
 
 @jit
-def _best(
+def _maximise_item(
     begin: int, end: int, factor: Codes, impressions: Amounts, clicks: Amounts, high: Floats, low: Floats, guess: float
 ) -> float:
     """An item's best r in [0, 1]: a bound, or Newton on the slope, which falls, within a closing bracket."""
@@ -194,7 +195,7 @@ def _best(
 
 
 @jit
-def _profiled(
+def _profile_loss(
     offsets: NDArray[np.int64],
     factor: Codes,
     impressions: Amounts,
@@ -208,7 +209,7 @@ def _profiled(
     value = 0.0
     for item in range(r.shape[0]):
         begin, end = offsets[item], offsets[item + 1]
-        r[item] = _best(begin, end, factor, impressions, clicks, high, low, r[item])
+        r[item] = _maximise_item(begin, end, factor, impressions, clicks, high, low, r[item])
         for cell in range(begin, end):
             t = factor[cell]
             p = low[t] + (high[t] - low[t]) * r[item]
@@ -219,88 +220,3 @@ def _profiled(
             of_high[t] -= pull * r[item]
             of_low[t] -= pull * (1.0 - r[item])
     return value, of_high, of_low
-
-
-@jit
-def _weight(n: float, p: float) -> float:
-    """Information n/(p·(1-p)) about p, which counts as no nearer to 0 and 1 than 1/(n+1)."""
-    p = min(max(p, 1.0 / (n + 1.0)), n / (n + 1.0))
-    return n / (p * (1.0 - p))
-
-
-@jit
-def _information(
-    offsets: NDArray[np.int64],
-    factor: Codes,
-    impressions: Amounts,
-    alpha: Floats,
-    beta: Floats,
-    relevance: Floats,
-    row: Codes,
-    size: int,
-) -> Floats:
-    """About α (rows 0 to n-1 of `row`) and β (the rest), relevance profiled out; row -1 counts as known."""
-    out = np.zeros((size, size))
-    n = alpha.shape[0]
-    for item in range(offsets.shape[0] - 1):
-        begin, end = offsets[item], offsets[item + 1]
-        total = 0.0
-        for cell in range(begin, end):
-            t = factor[cell]
-            total += _weight(float(impressions[cell]), alpha[t] * relevance[item] + beta[t]) * alpha[t] ** 2
-        for a in range(2 * begin, 2 * end):
-            t = factor[a // 2]
-            i = row[t + n * (a % 2)]
-            if i < 0:
-                continue
-            w = _weight(float(impressions[a // 2]), alpha[t] * relevance[item] + beta[t])
-            by_i = 1.0 if a % 2 else relevance[item]
-            for b in range(2 * begin, 2 * end):
-                u = factor[b // 2]
-                j = row[u + n * (b % 2)]
-                if j < 0:
-                    continue
-                by_j = 1.0 if b % 2 else relevance[item]
-                if a // 2 == b // 2:
-                    out[i, j] += w * by_i * by_j
-                if total > 0.0:
-                    v = _weight(float(impressions[b // 2]), alpha[u] * relevance[item] + beta[u])
-                    out[i, j] -= (w * alpha[t] * by_i) * (v * alpha[u] * by_j) / total
-    return out
-
-
-@jit
-def _item_variances(
-    offsets: NDArray[np.int64],
-    factor: Codes,
-    impressions: Amounts,
-    alpha: Floats,
-    beta: Floats,
-    relevance: Floats,
-    row: Codes,
-    covariance: Floats,
-) -> Floats:
-    """Of r: 1/S + qᵀVq, with S the information about r and q how r answers to each α and β."""
-    out = np.full(relevance.shape[0], np.nan)
-    n = alpha.shape[0]
-    for item in range(out.shape[0]):
-        begin, end = offsets[item], offsets[item + 1]
-        total = 0.0
-        answer = np.zeros(2 * (end - begin))
-        for cell in range(begin, end):
-            t = factor[cell]
-            w = _weight(float(impressions[cell]), alpha[t] * relevance[item] + beta[t]) * alpha[t]
-            total += w * alpha[t]
-            answer[2 * (cell - begin)] = w * relevance[item]
-            answer[2 * (cell - begin) + 1] = w
-        if total == 0.0:
-            continue
-        spread = 0.0
-        for a in range(answer.shape[0]):
-            i = row[factor[begin + a // 2] + n * (a % 2)]
-            for b in range(answer.shape[0]):
-                j = row[factor[begin + b // 2] + n * (b % 2)]
-                if i >= 0 and j >= 0:
-                    spread += answer[a] / total * covariance[i, j] * answer[b] / total
-        out[item] = 1.0 / total + spread
-    return out

@@ -6,7 +6,6 @@ Scale is fixed here, for every model alike: within a component only ratios of pr
 
 from __future__ import annotations
 
-import inspect
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -16,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.counts import Counts, sums_by_item
-from elute.errors import EluteError, NotFitted, NotRecoverable
-from elute.estimate.solve.problem import Codes, Floats, Plan, Problem, pose
+from elute._util.models import describe_parameters, refuse_attribute
+from elute.cells.counts import Counts, sum_by_item
+from elute.errors import EluteError, NotRecoverable
+from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, pose
 from elute.estimate.solve.standard_errors import log_errors
-from elute.log import ClickLog
+from elute.log import LogSource, as_log
 from elute.progress import Progress, silent
 
 Start = float | NDArray[np.float64] | None
@@ -45,8 +45,8 @@ class Estimator(ABC):
     choice. `progress`: told of every iteration.
 
     Fitted: `factors_` (the bias columns); `propensity_` by factor and `relevance_values_` by item (codes of the
-    counts), `component_` by
-    factor, `iterations_`, `converged_`, `reason_` (why it did not, in words), `log_likelihood_`, `seconds_`.
+    counts), `component_` by factor, `iterations_`, `converged_`, `reason_` (why it did not, in words),
+    `log_likelihood_`, `seconds_`.
     `solution_` keeps what the model found at its own scale: with several components, how these stand to each
     other is decided by the start, not by the data. Standard errors and the tables `propensities_` and
     `relevance_` are computed when first asked for.
@@ -75,20 +75,21 @@ class Estimator(ABC):
         """log_se by factor and by item of `problem`: maximum likelihood's, unless a model knows better."""
         return log_errors(problem, propensity, relevance)
 
-    def _scale(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
+    def _rescale(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
         """What is reported of what was found."""
         return rescale(problem, propensity, relevance)
 
-    def fit(self, source: ClickLog | Counts, plan: Plan | None = None, *, allow_unidentified: bool = False) -> Self:
-        """Estimate from a log or its counts. Factors that `plan` joins share one propensity. Where several components
-        are left, between which nothing can be compared, `allow_unidentified` must say that this is meant."""
-        counts = source.counts(self.progress) if isinstance(source, ClickLog) else source
+    def fit(self, source: LogSource, plan: MergingPlan | None = None, *, allow_unidentified: bool = False) -> Self:
+        """Estimate from a log, its counts, or whatever `elute.read_log` takes. Factors that `plan` joins share one
+        propensity. Where several components are left, between which nothing can be compared, `allow_unidentified`
+        must say that this is meant."""
+        counts = source if isinstance(source, Counts) else as_log(source).counts(self.progress)
         began = time.perf_counter()
         problem = pose(counts, plan)
         if not allow_unidentified:
-            refuse_several(problem.component)
+            refuse_unidentified(problem.component)
         found = self._solve(problem)
-        propensity, relevance = self._scale(problem, found.propensity, found.relevance)
+        propensity, relevance = self._rescale(problem, found.propensity, found.relevance)
         self.propensity_ = propensity[problem.merged]
         self.relevance_values_ = relevance
         self.component_ = problem.component[problem.merged]
@@ -104,13 +105,10 @@ class Estimator(ABC):
         return self
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.endswith("_") and not name.startswith("_"):
-            raise NotFitted(f"{type(self).__name__} has no '{name}' before it is fitted; call fit(log) first")
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        refuse_attribute(self, name, "fit(log)")
 
     def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters if name != "progress"}
-        return f"{type(self).__name__}({', '.join(f'{name}={_brief(value)}' for name, value in given.items())})"
+        return describe_parameters(self)
 
     @property
     def own_propensity_(self) -> Floats:
@@ -120,18 +118,18 @@ class Estimator(ABC):
     @property
     def propensity_log_se_(self) -> Floats:
         """Standard error of log(propensity / the component's largest), by factor; NaN where there is none."""
-        return self._both_errors()[0]
+        return self._compute_errors()[0]
 
     @property
     def relevance_log_se_(self) -> Floats:
         """Standard error of log relevance at this scale, by item; NaN where there is none."""
-        return self._both_errors()[1]
+        return self._compute_errors()[1]
 
     @property
     def propensities_(self) -> pa.Table:
         """Bias columns, `component, propensity, log_se`; one row a factor."""
         columns = {"component": self.component_, "propensity": self.propensity_, "log_se": self.propensity_log_se_}
-        return _with_columns(self.factors_, columns)
+        return _append_columns(self.factors_, columns)
 
     @property
     def relevance_(self) -> pa.Table:
@@ -142,9 +140,9 @@ class Estimator(ABC):
             "relevance": self.relevance_values_,
             "log_se": self.relevance_log_se_,
             "impressions": counts.item_impressions,
-            "clicks": sums_by_item(counts.offsets, counts.clicks),
+            "clicks": sum_by_item(counts.offsets, counts.clicks),
         }
-        return _with_columns(counts.items, columns)
+        return _append_columns(counts.items, columns)
 
     def relevance_parts(self) -> Iterator[pa.Table]:
         """`relevance_`, in as many tables as it takes to keep to memory."""
@@ -154,30 +152,30 @@ class Estimator(ABC):
         """Report these standard errors, a bootstrap's for instance, by factor and item of the log."""
         self._log_se = of_factors, of_items
 
-    def _both_errors(self) -> tuple[Floats, Floats]:
+    def _compute_errors(self) -> tuple[Floats, Floats]:
         if self._log_se is None:
             of_factors, of_items = self._errors(self._problem, self._scaled, self.relevance_values_)
             self._log_se = of_factors[self._problem.merged], of_items
         return self._log_se
 
-    def _started(self, problem: Problem, otherwise: Floats) -> Floats:
+    def _start_propensities(self, problem: Problem, otherwise: Floats) -> Floats:
         """The propensities to start from, by factor of `problem`."""
         if self.start is None:
             return otherwise
-        return started(self.start, problem.merged)
+        return start_propensities(self.start, problem.merged)
 
 
-def refuse_several(component: NDArray[np.integer]) -> None:
+def refuse_unidentified(component: NDArray[np.integer]) -> None:
     """Raise an error where factors lie in more than one component; these are numbered from 0."""
     if component.max(initial=0) > 0:
         raise NotRecoverable(int(component.max()) + 1)
 
 
-def started(start: float | Floats, merged: Codes) -> Floats:
+def start_propensities(start: float | Floats, merged: Codes) -> Floats:
     """Propensities to start from, by merged factor: the mean of its members'."""
     given = np.asarray(start, np.float64)
     if given.shape not in ((), merged.shape) or not (given > 0).all():
-        raise EluteError(f"start must be a number above 0, or one for each of the {len(merged):,} factors")
+        raise EluteError(f"`start=` must be a number above 0, or one for each of the {len(merged):,} factors")
     return np.asarray(np.bincount(merged, np.broadcast_to(given, merged.shape)) / np.bincount(merged))
 
 
@@ -189,14 +187,7 @@ def rescale(problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Fl
     return propensity / largest[problem.component], relevance * largest[problem.item_component]
 
 
-def _brief(value: object) -> str:
-    """A parameter in few words: a table or an array by its size."""
-    if isinstance(value, pa.Table):
-        return f"<table of {value.num_rows:,} rows>"
-    return f"<array of {value.size:,}>" if isinstance(value, np.ndarray) else repr(value)
-
-
-def _with_columns(table: pa.Table, columns: Mapping[str, object]) -> pa.Table:
+def _append_columns(table: pa.Table, columns: Mapping[str, object]) -> pa.Table:
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values))
     return table

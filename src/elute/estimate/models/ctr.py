@@ -12,7 +12,7 @@ from scipy.special import betaln, digamma, polygamma
 
 from elute.estimate.models.base import Estimator, Solution, Start
 from elute.estimate.solve.likelihood import log_likelihood
-from elute.estimate.solve.problem import Floats, Problem, by_item
+from elute.estimate.solve.problem import Floats, Problem, total_by_item
 from elute.progress import Progress, silent
 
 _STRONGEST = 1e8
@@ -38,7 +38,7 @@ class CTR(Estimator):
 
     def _solve(self, problem: Problem) -> Solution:
         cells = problem.cells
-        n, c = by_item(cells.offsets, cells.impressions), by_item(cells.offsets, cells.clicks)
+        n, c = total_by_item(cells.offsets, cells.impressions), total_by_item(cells.offsets, cells.clicks)
         alpha, beta, iterations, reason = fit_prior(n, c, self.tolerance, self.max_iter)
         self.prior_ = alpha, beta
         self.progress("fitting", iterations, iterations)
@@ -47,7 +47,7 @@ class CTR(Estimator):
 
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
         cells, (alpha, beta) = problem.cells, self.prior_
-        n, c = by_item(cells.offsets, cells.impressions), by_item(cells.offsets, cells.clicks)
+        n, c = total_by_item(cells.offsets, cells.impressions), total_by_item(cells.offsets, cells.clicks)
         variance = polygamma(1, c + alpha) - polygamma(1, n + alpha + beta)
         return np.zeros(problem.n_factors), np.sqrt(np.maximum(variance, 0.0))
 
@@ -78,5 +78,5 @@ def fit_prior(n: Floats, c: Floats, tolerance: float, max_iter: int) -> tuple[fl
         options={"maxiter": max_iter, "gtol": tolerance, "ftol": 1e-15},
     )
     mean, strength = 1 / (1 + np.exp(-end.x[0])), np.exp(end.x[1])
-    reason = "" if end.success else f"the prior's fit stopped: {end.message}"
+    reason = "" if end.success else f"fitting the prior stopped: {end.message}"
     return float(mean * strength), float((1 - mean) * strength), int(end.nit), reason

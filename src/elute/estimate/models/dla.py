@@ -20,7 +20,7 @@ from elute.errors import EluteError
 from elute.estimate.models.base import Estimator, Solution, Start
 from elute.estimate.solve.fixpoint import iterate
 from elute.estimate.solve.likelihood import log_likelihood
-from elute.estimate.solve.problem import Codes, Floats, Problem, by_factor
+from elute.estimate.solve.problem import Codes, Floats, Problem, total_by_factor
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
 
@@ -52,8 +52,8 @@ class DLA(Estimator):
     def _solve(self, problem: Problem) -> Solution:
         if self.variant not in ("paper", "public"):
             raise EluteError(f"no variant '{self.variant}' of DLA; there are: paper, public")
-        o = self._started(problem, np.random.default_rng(self.seed).random(problem.n_factors))
-        shown = by_factor(problem.cells.factor, problem.cells.impressions, problem.n_factors)
+        o = self._start_propensities(problem, np.random.default_rng(self.seed).random(problem.n_factors))
+        shown = total_by_factor(problem.cells.factor, problem.cells.impressions, problem.n_factors)
         step = partial(_step, *problem.cells, shown, self.variant == "public")
         end = iterate(step, o, np.zeros(problem.n_items), self.tolerance, self.max_iter, self.progress)
         value = log_likelihood(*problem.cells, end.relevance, end.propensity)

@@ -19,7 +19,7 @@ from elute.errors import EluteError
 from elute.estimate.models.base import Estimator, Solution, Start
 from elute.estimate.solve.fixpoint import iterate
 from elute.estimate.solve.likelihood import log_likelihood
-from elute.estimate.solve.problem import Codes, Floats, Problem, by_factor
+from elute.estimate.solve.problem import Codes, Floats, Problem, total_by_factor
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
 
@@ -56,9 +56,9 @@ class RegressionEM(Estimator):
         if self.variant not in ("paper", "public"):
             raise EluteError(f"no variant '{self.variant}' of Regression-EM; there are: paper, public")
         rng = np.random.default_rng(self.seed)
-        o = np.clip(self._started(problem, rng.random(problem.n_factors)), _EDGE, 1 - _EDGE)
+        o = np.clip(self._start_propensities(problem, rng.random(problem.n_factors)), _EDGE, 1 - _EDGE)
         r = rng.random(problem.n_items) if self.start is None else np.full(problem.n_items, 0.5)
-        shown = by_factor(problem.cells.factor, problem.cells.impressions, problem.n_factors)
+        shown = total_by_factor(problem.cells.factor, problem.cells.impressions, problem.n_factors)
         step = _step if self.variant == "paper" else _public_step
         end = iterate(partial(step, *problem.cells, shown), o, r, self.tolerance, self.max_iter, self.progress)
         value = log_likelihood(*problem.cells, end.relevance, end.propensity)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.factors import key, listed, rows
+from elute.cells.factors import describe_some, row_key, to_rows
 from elute.errors import EluteError
 
 Floats = NDArray[np.float64]
@@ -20,31 +20,33 @@ PROPENSITY = "propensity"
 OFFSET = "offset"
 
 
-def given_values(factors: pa.Table, given: Given, column: str) -> Floats:
+def match_values(factors: pa.Table, given: Given, column: str) -> Floats:
     """The value of every factor, all of them numbers.
 
     `given`: an array in the order of `factors`, or a table with the bias columns and `column`, in any order; rows
     of factors that the log lacks do not matter."""
     if isinstance(given, pa.Table):
-        values = _matched(factors, given, column)
+        values = _match_rows(factors, given, column)
     else:
         values = np.asarray(given, np.float64)
         if values.shape != (factors.num_rows,):
             raise EluteError(
-                f"{column}: an array of shape {values.shape} for {factors.num_rows:,} factors; give one number for each"
+                f"{column} has shape {values.shape} for {factors.num_rows:,} factors; give one number for each"
             )
-    refuse(factors, ~np.isfinite(values), f"no number as {column} for", "give each a number, or leave them out")
+    refuse_factors(
+        factors, ~np.isfinite(values), f"the {column} is not a number for", "give each a number, or leave them out"
+    )
     return values
 
 
-def refuse(factors: pa.Table, bad: NDArray[np.bool_], what: str, then: str) -> None:
+def refuse_factors(factors: pa.Table, bad: NDArray[np.bool_], what: str, then: str) -> None:
     """Raise an error that names the `bad` factors, if there are any."""
     if bad.any():
-        keys = [list(row.values()) for row in rows(factors, np.flatnonzero(bad))]
-        raise EluteError(f"{what} {len(keys):,} factors: {listed(factors.column_names, keys)}; {then}")
+        keys = [list(row.values()) for row in to_rows(factors, np.flatnonzero(bad))]
+        raise EluteError(f"{what} {len(keys):,} factors: {describe_some(factors.column_names, keys)}; {then}")
 
 
-def _matched(factors: pa.Table, given: pa.Table, column: str) -> Floats:
+def _match_rows(factors: pa.Table, given: pa.Table, column: str) -> Floats:
     names = factors.column_names
     absent = [name for name in (*names, column) if name not in given.column_names]
     if absent:
@@ -53,11 +55,13 @@ def _matched(factors: pa.Table, given: pa.Table, column: str) -> Floats:
         named = pa.table({name: given[name].cast(factors[name].type) for name in names})
         values = given[column].cast(pa.float64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise EluteError(f"the columns of the given table do not fit the log's ({error})") from error
-    keys = [key(row) for row in rows(named, range(named.num_rows))]
+        raise EluteError(f"the columns of the given table do not match the log's ({error})") from error
+    keys = [row_key(row) for row in to_rows(named, range(named.num_rows))]
     place, times = {k: number for number, k in enumerate(keys)}, Counter(keys)
-    wanted = [key(row) for row in rows(factors, range(factors.num_rows))]
+    wanted = [row_key(row) for row in to_rows(factors, range(factors.num_rows))]
     found = np.array([times[k] for k in wanted])
-    refuse(factors, found == 0, f"the given table has no {column} for", "fit them, or leave them out of the log")
-    refuse(factors, found > 1, "the given table has more than one row for", "keep one row for each factor")
+    refuse_factors(
+        factors, found == 0, f"the given table has no {column} for", "fit them, or leave them out of the log"
+    )
+    refuse_factors(factors, found > 1, "the given table has more than one row for", "keep one row for each factor")
     return np.asarray(values[[place[k] for k in wanted]], np.float64)

@@ -31,9 +31,9 @@ from elute.cells.counts import Amounts, Cells
 from elute.errors import EluteError
 from elute.estimate.models.base import Estimator, Solution, Start
 from elute.estimate.models.pbm import PBM
-from elute.estimate.solve.harvest_errors import Links, harvest_errors, weight_of
+from elute.estimate.solve.harvest_errors import ComparedPairs, harvest_errors, pair_weight
 from elute.estimate.solve.likelihood import log_likelihood
-from elute.estimate.solve.problem import Codes, Floats, Problem, by_factor
+from elute.estimate.solve.problem import Codes, Floats, Problem, total_by_factor
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
 
@@ -80,11 +80,11 @@ class Harvest(Estimator):
     def _solve(self, problem: Problem) -> Solution:
         self._check(problem)
         self.progress("fitting", 0, self.max_iter if self.method == "all-pairs" else 1)
-        pairs = Pairs(*_pairs(*problem.cells, self.weights == "paper", problem.n_factors))
-        clicks = by_factor(problem.cells.factor, problem.cells.clicks, problem.n_factors)
+        pairs = Pairs(*_sum_pairs(*problem.cells, self.weights == "paper", problem.n_factors))
+        clicks = total_by_factor(problem.cells.factor, problem.cells.clicks, problem.n_factors)
         if self.method == "pivot":
             pivot = None if self.pivot is None else int(problem.merged[self.pivot])
-            (o, self._links), iterations, reason = by_pivot(pairs, problem.component, pivot), 1, ""
+            (o, self._links), iterations, reason = estimate_by_pivot(pairs, problem.component, pivot), 1, ""
         else:
             model = PBM(
                 tolerance=self.tolerance,
@@ -93,29 +93,31 @@ class Harvest(Estimator):
                 progress=self.progress,
                 relevance_prior="none",
             )
-            o, self._links, iterations, reason = by_all_pairs(pairs, problem, model)
+            o, self._links, iterations, reason = estimate_by_all_pairs(pairs, problem, model)
         o[~pairs.weight.any(axis=1)] = 1.0
         lost = (clicks > 0) & (o == 0)
         o[lost], o[clicks == 0] = np.nan, 0.0
         if lost.any():
             why = "factors have no chain of clicks on shared items to the rest of their component"
             reasons = [reason] if reason else []
-            reason = "; ".join([*reasons, f"{lost.sum():,} {why}: {problem.names(np.flatnonzero(lost))}"])
-        r = _ratios(*problem.cells, o)
-        value = log_likelihood(*_known(problem.cells, o), np.nan_to_num(r), np.nan_to_num(o))
+            reason = "; ".join([*reasons, f"{lost.sum():,} {why}: {problem.name_factors(np.flatnonzero(lost))}"])
+        r = _divide_by_reach(*problem.cells, o)
+        value = log_likelihood(*_hide_unknown(problem.cells, o), np.nan_to_num(r), np.nan_to_num(o))
         return Solution(o, r, value, iterations, not reason, reason)
 
     def _check(self, problem: Problem) -> None:
         if self.method not in ("pivot", "all-pairs"):
-            raise EluteError(f"no method '{self.method}' of harvesting; there are: pivot, all-pairs")
+            raise EluteError(f"no harvesting method '{self.method}'; there are: pivot, all-pairs")
         if self.weights not in ("mantel-haenszel", "paper"):
-            raise EluteError(f"no weights '{self.weights}' of harvesting; there are: mantel-haenszel, paper")
+            raise EluteError(f"no harvesting weights '{self.weights}'; there are: mantel-haenszel, paper")
         if self.pivot is not None and not 0 <= self.pivot < len(problem.merged):
-            raise EluteError(f"the pivot is the code of a factor, 0 to {len(problem.merged) - 1:,}, not {self.pivot}")
+            raise EluteError(
+                f"`pivot=` must be the code of a factor, 0 to {len(problem.merged) - 1:,}, not {self.pivot}"
+            )
         if problem.n_factors > MOST_FACTORS:
             raise EluteError(
                 f"harvesting compares all pairs of factors, up to {MOST_FACTORS:,}; this log has "
-                f"{problem.n_factors:,}: use fewer bias columns, or the model pbm"
+                f"{problem.n_factors:,}; use fewer bias columns, or the model pbm"
             )
 
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
@@ -129,7 +131,7 @@ class Pairs(NamedTuple):
     weight: Floats
 
 
-def by_pivot(pairs: Pairs, component: Codes, pivot: int | None) -> tuple[Floats, Links]:
+def estimate_by_pivot(pairs: Pairs, component: Codes, pivot: int | None) -> tuple[Floats, ComparedPairs]:
     """o by chains of ratios to each component's pivot, which has 1, and the links used; 0 where there is no chain."""
     linked = (pairs.clicked > 0) & (pairs.clicked.T > 0)
     with np.errstate(divide="ignore"):
@@ -151,14 +153,14 @@ def by_pivot(pairs: Pairs, component: Codes, pivot: int | None) -> tuple[Floats,
         frontier = new
     child = np.flatnonzero(parent >= 0)
     up = parent[child]
-    return o, Links(child, up, 1 / pairs.clicked[child, up], 1 / pairs.clicked[up, child], np.ones(len(child)))
+    return o, ComparedPairs(child, up, 1 / pairs.clicked[child, up], 1 / pairs.clicked[up, child], np.ones(len(child)))
 
 
-def by_all_pairs(pairs: Pairs, problem: Problem, model: PBM) -> tuple[Floats, Links, int, str]:
+def estimate_by_all_pairs(pairs: Pairs, problem: Problem, model: PBM) -> tuple[Floats, ComparedPairs, int, str]:
     """o by the extremum estimator, its links, the iterations, and why it failed (or ""); 0 without clicks in pairs."""
     first, second = np.nonzero(np.triu(pairs.weight))
     if not len(first):
-        return np.zeros(problem.n_factors), Links.of(first, second), 1, ""
+        return np.zeros(problem.n_factors), ComparedPairs.without_weight(first, second), 1, ""
     weight = pairs.weight[first, second]
     cells = Cells(
         np.arange(0, 2 * len(first) + 1, 2),
@@ -172,12 +174,12 @@ def by_all_pairs(pairs: Pairs, problem: Problem, model: PBM) -> tuple[Floats, Li
     first, second, weight, p, q = first[kept], second[kept], weight[kept], p[kept], q[kept]
     at_p, at_q = weight * p / (1 - p), weight * q / (1 - q)
     both = at_p + at_q
-    links = Links(first, second, at_q / both / (1 - p), at_p / both / (1 - q), at_p * at_q / both)
+    links = ComparedPairs(first, second, at_q / both / (1 - p), at_p / both / (1 - q), at_p * at_q / both)
     return found.propensity, links, max(found.iterations, 1), found.reason
 
 
 @jit
-def _pairs(
+def _sum_pairs(
     offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, equal: bool, n_factors: int
 ) -> tuple[Floats, Floats]:
     """A and W of all pairs of factors. Items × their factors² steps, factors² memory."""
@@ -187,7 +189,7 @@ def _pairs(
         for a in range(offsets[item], offsets[item + 1]):
             for b in range(a + 1, offsets[item + 1]):
                 n, m = float(impressions[a]), float(impressions[b])
-                w = weight_of(n, m, equal)
+                w = pair_weight(n, m, equal)
                 weight[factor[a], factor[b]] += w
                 weight[factor[b], factor[a]] += w
                 clicked[factor[a], factor[b]] += w * (clicks[a] / n)
@@ -196,7 +198,9 @@ def _pairs(
 
 
 @jit
-def _ratios(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats) -> Floats:
+def _divide_by_reach(
+    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats
+) -> Floats:
     """clicks / Σ n·o of every item, over the factors whose o is a number; NaN where there is none."""
     out = np.full(offsets.shape[0] - 1, np.nan)
     for item in range(out.shape[0]):
@@ -215,7 +219,7 @@ def _ratios(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, cli
     return out
 
 
-def _known(cells: Cells, o: Floats) -> Cells:
+def _hide_unknown(cells: Cells, o: Floats) -> Cells:
     """Cells with nothing shown where o is no number."""
     hidden = np.isnan(o)[cells.factor]
     if not hidden.any():

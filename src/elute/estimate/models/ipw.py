@@ -35,13 +35,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.counts import Amounts, Counts
+from elute.cells.counts import Amounts
 from elute.errors import EluteError
 from elute.estimate.models.base import Estimator, Solution
-from elute.estimate.models.given import OFFSET, PROPENSITY, Given, given_values, refuse
-from elute.estimate.solve.problem import Codes, Floats, Plan, Problem, by_item
+from elute.estimate.models.given import OFFSET, PROPENSITY, Given, match_values, refuse_factors
+from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, total_by_item
 from elute.kernels.jit import jit
-from elute.log import ClickLog
+from elute.log import LogSource
 from elute.progress import Progress, silent
 
 Clip = float | Literal["auto"] | None
@@ -72,25 +72,25 @@ class _Counterfactual(Estimator):
         self.policy_aware = policy_aware
 
     @abstractmethod
-    def _offsets(self, factors: pa.Table) -> Floats:
+    def _read_offsets(self, factors: pa.Table) -> Floats:
         """β of every factor."""
 
-    def fit(self, source: ClickLog | Counts, plan: Plan | None = None, *, allow_unidentified: bool = True) -> Self:
+    def fit(self, source: LogSource, plan: MergingPlan | None = None, *, allow_unidentified: bool = True) -> Self:
         """Estimate relevance from a log or its counts. Known propensities join components; a merge plan is for
         estimated ones, and refused."""
         if plan is not None:
-            raise EluteError("propensities are given here: use the merge plan in the fit that they come from")
+            raise EluteError("propensities are given here; use the merge plan in the fit that they come from")
         return super().fit(source, allow_unidentified=True)
 
-    def _scale(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
+    def _rescale(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
         """As given: known propensities put all components on one scale."""
         return propensity, relevance
 
     def _solve(self, problem: Problem) -> Solution:
-        alpha = given_values(problem.factors, self.propensities, PROPENSITY)
+        alpha = match_values(problem.factors, self.propensities, PROPENSITY)
         self._check(problem.factors, alpha)
-        self._beta = self._offsets(problem.factors)
-        r, _ = self._weighed(problem, alpha)
+        self._beta = self._read_offsets(problem.factors)
+        r, _ = self._weigh_items(problem, alpha)
         unseen = int(np.isnan(r).sum())
         reason = f"{unseen:,} items were shown only where the propensity is 0" if unseen else ""
         value = _log_likelihood(*problem.cells, alpha, self._beta, r)
@@ -99,22 +99,22 @@ class _Counterfactual(Estimator):
     def _check(self, factors: pa.Table, alpha: Floats) -> None:
         clip = self.clip
         if not (clip is None or clip == "auto" or (isinstance(clip, float | int) and 0 <= clip < math.inf)):
-            raise EluteError(f"clip is {clip!r}: give a number from 0 on, 'auto' or None")
-        refuse(factors, alpha < 0, "the propensity is below 0 for", "give numbers above 0")
+            raise EluteError(f"`clip=` is {clip!r}; give a number of 0 or more, 'auto' or None")
+        refuse_factors(factors, alpha < 0, "the propensity is below 0 for", "give numbers above 0")
         if not self.policy_aware:
-            then = "leave them out of the log, or set policy_aware"
-            refuse(factors, alpha == 0, "the propensity is 0 for", then)
+            then = "leave them out of the log, or pass `policy_aware=True`"
+            refuse_factors(factors, alpha == 0, "the propensity is 0 for", then)
 
-    def _weighed(self, problem: Problem, alpha: Floats) -> tuple[Floats, Floats]:
+    def _weigh_items(self, problem: Problem, alpha: Floats) -> tuple[Floats, Floats]:
         cells = problem.cells
         if self.clip == "auto":
-            least = 1 / np.sqrt(by_item(cells.offsets, cells.impressions))
+            least = 1 / np.sqrt(total_by_item(cells.offsets, cells.impressions))
         else:
             least = np.full(problem.n_items, float(self.clip or 0.0))
         return _weigh(*cells, alpha, self._beta, least, self.self_normalised, self.policy_aware)
 
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
-        _, variance = self._weighed(problem, propensity)
+        _, variance = self._weigh_items(problem, propensity)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.zeros(problem.n_factors), np.where(relevance > 0, np.sqrt(variance) / relevance, np.nan)
 
@@ -127,7 +127,7 @@ class IPW(_Counterfactual):
     this module's text.
     """
 
-    def _offsets(self, factors: pa.Table) -> Floats:
+    def _read_offsets(self, factors: pa.Table) -> Floats:
         return np.zeros(factors.num_rows)
 
 
@@ -158,11 +158,11 @@ class AffineIPW(_Counterfactual):
         )
         self.offsets = offsets
 
-    def _offsets(self, factors: pa.Table) -> Floats:
+    def _read_offsets(self, factors: pa.Table) -> Floats:
         given = self.propensities if self.offsets is None else self.offsets
         if self.offsets is None and not isinstance(given, pa.Table):
-            raise EluteError("no offsets: give them as an array too, or one table with 'propensity' and 'offset'")
-        return given_values(factors, given, OFFSET)
+            raise EluteError("no offsets: give `offsets=` as an array too, or one table with 'propensity' and 'offset'")
+        return match_values(factors, given, OFFSET)
 
     @property
     def offset_(self) -> Floats:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,19 +23,27 @@ from scipy.sparse import csr_array
 from elute.cells.counts import Cells, Counts
 from elute.cells.partitions import Partitions
 from elute.errors import EluteError
-from elute.estimate.models.base import Estimator, Solution, Start, refuse_several, rescale, started
+from elute.estimate.models.base import Estimator, Solution, Start, refuse_unidentified, rescale, start_propensities
 from elute.estimate.partitioned import fit
-from elute.estimate.partitioned.fit import FitByShare
+from elute.estimate.partitioned.fit import FitByPartition
 from elute.estimate.priors.beta import Beta, fit_beta, posterior
-from elute.estimate.priors.smooth import smooth
-from elute.estimate.priors.strength import Criterion, choose, profile_score, telling
+from elute.estimate.priors.smooth import build_smooth_prior
+from elute.estimate.priors.strength import Criterion, choose_strengths, keep_clicked_items, profile_score
 from elute.estimate.solve import boundary, conditional
 from elute.estimate.solve.interior import BARRIER, maximise
 from elute.estimate.solve.likelihood import log_likelihood
-from elute.estimate.solve.problem import Floats, Plan, Problem, by_factor, by_item, joined, names
+from elute.estimate.solve.problem import (
+    Floats,
+    MergingPlan,
+    Problem,
+    name_factors,
+    number_merged,
+    total_by_factor,
+    total_by_item,
+)
 from elute.estimate.solve.profile import alternate, fit_items
 from elute.estimate.solve.standard_errors import information, log_errors, masses, variances
-from elute.log import ClickLog
+from elute.log import ClickLog, LogSource, as_log
 from elute.progress import Progress, silent
 
 FEW_CLICKS = 5
@@ -93,9 +101,9 @@ class PBM(Estimator):
         super().__init__(seed=seed, tolerance=tolerance, max_iter=max_iter, start=start, progress=progress)
         self.prior = prior
         self.relevance_prior = relevance_prior
-        self._held: tuple[dict[str, float] | None, Beta | None] | None = None
+        self._held_priors: tuple[dict[str, float] | None, Beta | None] | None = None
         self._strengths: dict[str, float] | None = None
-        self._by_share: FitByShare | None = None
+        self._by_partition: FitByPartition | None = None
 
     @property
     def prior_(self) -> dict[str, Any]:
@@ -103,104 +111,107 @@ class PBM(Estimator):
         return {"smooth": self._strengths, "relevance": None if self._beta is None else self._beta._asdict()}
 
     @property
-    def by_share(self) -> bool:
-        """Whether cells in shares will do; a smooth prior needs all of them at once."""
-        return self.prior is None and self._held is None
+    def by_partition(self) -> bool:
+        """Whether cells in partitions will do; a smooth prior needs all of them at once."""
+        return self.prior is None and self._held_priors is None
 
-    def held(self) -> Self:
+    def copy_for_refit(self) -> Self:
         """An unfitted model that starts from this fit and keeps its priors: to refit resampled clicks."""
         other = copy.copy(self)
         usable = np.isfinite(self.propensity_) & (self.propensity_ > 0)
         other.start = np.where(usable, self.propensity_, 1.0)
         other.progress = silent
-        other._held = self._strengths, self._beta
+        other._held_priors = self._strengths, self._beta
         return other
 
     def fit(
-        self, source: ClickLog | Counts | Partitions, plan: Plan | None = None, *, allow_unidentified: bool = False
+        self, source: LogSource | Partitions, plan: MergingPlan | None = None, *, allow_unidentified: bool = False
     ) -> Self:
-        """Estimate from a log, its counts, or cells in shares, as a log has them that was read with a limit of memory
+        """Estimate from a log, its counts, or cells in partitions, which a log has that was read with a memory limit
         (see `elute.estimate.partitioned.fit`).
 
-        A fit by shares has no arrays by item: `relevance_parts` streams what there is to say of items."""
-        self._by_share = None
-        if isinstance(source, Counts) or (isinstance(source, ClickLog) and not self.by_share):
-            return super().fit(source, plan, allow_unidentified=allow_unidentified)
-        shares = source.shares(self.progress) if isinstance(source, ClickLog) else source
-        if shares is None:
-            return super().fit(cast(ClickLog, source), plan, allow_unidentified=allow_unidentified)
-        if not self.by_share:
-            raise EluteError("a smooth prior is chosen with all cells at hand: fit counts, or leave it out")
+        A fit by partition has no arrays by item: `relevance_parts` streams what there is to say of items."""
+        self._by_partition = None
+        given: LogSource = source if isinstance(source, Counts | Partitions) else as_log(source)
+        partitions = given if isinstance(given, Partitions) else None
+        if isinstance(given, ClickLog) and self.by_partition:
+            partitions = given.partitions(self.progress)
+        if partitions is None:
+            return super().fit(given, plan, allow_unidentified=allow_unidentified)
+        if not self.by_partition:
+            raise EluteError(
+                "a smooth prior needs all cells at once; fit counts held in memory, or leave out `prior='smooth'`"
+            )
         began = time.perf_counter()
-        merged = joined(shares.factors, plan)
+        merged = number_merged(partitions.factors, plan)
         found = fit.fit(
-            shares,
+            partitions,
             merged,
             wants_beta=lambda of: self._wants_beta(fit.median_clicks(of.items_by_clicks), of.clicked.any()),
-            start=None if self.start is None else started(self.start, merged),
+            start=None if self.start is None else start_propensities(self.start, merged),
             tolerance=self.tolerance,
             max_iter=self.max_iter,
             progress=self.progress,
-            names=lambda some: names(shares.factors, merged, some),
+            names=lambda some: name_factors(partitions.factors, merged, some),
         )
         if not allow_unidentified:
-            refuse_several(found.fitted.component)
+            refuse_unidentified(found.fitted.component)
         for name in ("relevance_values_", "solution_"):
             vars(self).pop(name, None)  # of an earlier fit, by item
-        self._by_share, self._strengths, self._beta = found, None, found.fitted.beta
+        self._by_partition, self._strengths, self._beta = found, None, found.fitted.beta
         self.propensity_ = found.fitted.propensity[merged]
         self.component_ = found.fitted.component[merged]
         self.iterations_, self.reason_, self.converged_ = found.iterations, found.reason, not found.reason
-        self.log_likelihood_ = found.known.log_likelihood
+        self.log_likelihood_ = found.precision.log_likelihood
         self.seconds_ = time.perf_counter() - began
-        self.factors_ = shares.factors
+        self.factors_ = partitions.factors
         self._log_se = np.sqrt(found.log_variance)[merged], np.empty(0)
         return self
 
     @property
     def relevance_log_se_(self) -> Floats:
         """Standard error of log relevance at this scale, by item; NaN where there is none."""
-        if self._by_share is not None:
-            raise EluteError("a fit by shares has no arrays by item: go through relevance_parts()")
+        if self._by_partition is not None:
+            raise EluteError("a fit by partition has no arrays by item; go through relevance_parts()")
         return super().relevance_log_se_
 
     @property
     def relevance_(self) -> pa.Table:
         """Item columns, `component, relevance, log_se, impressions, clicks`; one row an item."""
-        return super().relevance_ if self._by_share is None else pa.concat_tables(self.relevance_parts())
+        return super().relevance_ if self._by_partition is None else pa.concat_tables(self.relevance_parts())
 
     def relevance_parts(self) -> Iterator[pa.Table]:
         """`relevance_`, in as many tables as it takes to keep to memory."""
-        return super().relevance_parts() if self._by_share is None else self._by_share.relevance()
+        return super().relevance_parts() if self._by_partition is None else self._by_partition.iterate_relevance()
 
     def _solve(self, problem: Problem) -> Solution:
-        clicks = by_item(problem.cells.offsets, problem.cells.clicks)
+        clicks = total_by_item(problem.cells.offsets, problem.cells.clicks)
         self._shrinks = self._wants_beta(float(np.median(clicks)), clicks.any())
-        found = self.factors_of(problem)
+        found = self.fit_factors(problem)
         r = fit_items(*found.cells, found.o, BARRIER)
         self._beta = self._fit_beta(problem, found) if self._shrinks else None
         if self._beta is not None:
-            r = np.where(found.lost, r, self.items_given(problem, np.where(found.apart, 0.0, found.o)))
+            r = np.where(found.lost, r, self.estimate_items(problem, np.where(found.apart, 0.0, found.o)))
         value = log_likelihood(*found.cells, r, found.o)
         o = np.where(found.apart, np.nan, found.o)
         r = np.where(found.lost, np.nan, r)
         return Solution(o, r, value, found.iterations, not found.reason, found.reason)
 
-    def factors_of(self, problem: Problem) -> Factors:
+    def fit_factors(self, problem: Problem) -> Factors:
         """The propensities alone."""
         if self.prior not in (None, "smooth"):
             raise EluteError(f"no prior '{self.prior}' on propensities; there is: smooth")
         self._strengths = None
         self._root: csr_array | None = None
-        terms = smooth(problem) if self.prior == "smooth" else None
+        terms = build_smooth_prior(problem) if self.prior == "smooth" else None
         if terms is None or not terms.terms:
-            return self._without_prior(problem)
-        cells = telling(problem.cells)
-        o = self._first(problem, cells)
+            return self._fit_without_prior(problem)
+        cells = keep_clicked_items(problem.cells)
+        o = self._choose_start(problem, cells)
         o = np.concatenate((o / np.exp(np.log(o).mean()), np.ones(terms.size - problem.n_factors)))
-        strengths = self._held[0] if self._held else None
+        strengths = self._held_priors[0] if self._held_priors else None
         if strengths is None:
-            strengths = choose(cells, terms, o, self._criterion, self.seed, self.max_iter, self.progress)
+            strengths = choose_strengths(cells, terms, o, self._criterion, self.seed, self.max_iter, self.progress)
         self._strengths, self._root = strengths, terms.root(strengths)
         precision = csr_array(self._root.T @ self._root)
         found = self._criterion.maximise(cells, o, self.tolerance, self.max_iter, self.progress, precision)
@@ -208,7 +219,7 @@ class PBM(Estimator):
         o = np.exp(found.log_o[: problem.n_factors])
         return Factors(o, problem.cells, *none, found.iterations, found.reason)
 
-    def items_given(self, problem: Problem, o: Floats) -> Floats:
+    def estimate_items(self, problem: Problem, o: Floats) -> Floats:
         """Relevance at the scale of these propensities, with the prior on it if there is one."""
         if self._beta is None:
             return fit_items(*problem.cells, o, BARRIER)
@@ -219,7 +230,7 @@ class PBM(Estimator):
         if self._beta is None:
             return log_errors(problem, propensity, relevance, self._root)
         o, cells = np.nan_to_num(propensity), problem.cells
-        r = np.where(np.isnan(relevance), 0.0, conditional.items(*cells, o))
+        r = np.where(np.isnan(relevance), 0.0, conditional.estimate_items(*cells, o))
         w = r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor]
         found = variances(problem, propensity, w, information(*cells[:3], relevance, propensity), self._root)
         own = self.item_log_variance(problem, propensity, relevance)
@@ -243,33 +254,33 @@ class PBM(Estimator):
     def _wants_beta(self, median_clicks: float, any_clicks: np.bool_) -> bool:
         if self.relevance_prior not in ("auto", "beta", "none"):
             raise EluteError(f"no prior '{self.relevance_prior}' on relevance; there are: auto, beta, none")
-        if self._held:
-            return self._held[1] is not None
+        if self._held_priors:
+            return self._held_priors[1] is not None
         few = self.relevance_prior == "beta" or (self.relevance_prior == "auto" and median_clicks < FEW_CLICKS)
         return bool(few and any_clicks)
 
     def _fit_beta(self, problem: Problem, found: Factors) -> Beta:
-        if self._held and self._held[1]:
-            return self._held[1]
+        if self._held_priors and self._held_priors[1]:
+            return self._held_priors[1]
         o = rescale(problem, np.where(found.apart, 0.0, found.o), np.ones(problem.n_items))[0]
         return fit_beta(problem.cells, o, np.flatnonzero(~found.lost))
 
-    def _first(self, problem: Problem, cells: Cells) -> Floats:
+    def _choose_start(self, problem: Problem, cells: Cells) -> Floats:
         """Propensities to start Newton from."""
-        o = self._started(problem, np.ones(problem.n_factors))
+        o = self._start_propensities(problem, np.ones(problem.n_factors))
         return alternate(*cells, o, _POISSON_STEPS) if self.start is None else o
 
-    def _without_prior(self, problem: Problem) -> Factors:
-        of_factor, of_item = boundary.parts(problem.cells, problem.n_factors)
+    def _fit_without_prior(self, problem: Problem) -> Factors:
+        of_factor, of_item = boundary.find_parts(problem.cells, problem.n_factors)
         cells = boundary.restrict(problem.cells, of_factor, of_item)
-        useful = boundary.informative(cells, of_factor, of_item)
-        first = self._first(problem, useful)
+        useful = boundary.keep_informative(cells, of_factor, of_item)
+        first = self._choose_start(problem, useful)
         found = self._criterion.maximise(useful, first, self.tolerance, self.max_iter, self.progress, None)
         o = np.where(of_factor == boundary.NOWHERE, 0.0, np.exp(found.log_o))
         reasons = [found.reason] if found.reason else []
-        clicks = by_factor(problem.cells.factor, problem.cells.clicks, problem.n_factors)
-        apart = ~np.isin(of_factor, [boundary.NOWHERE, *boundary.main_parts(clicks, problem.component, of_factor)])
+        clicks = total_by_factor(problem.cells.factor, problem.cells.clicks, problem.n_factors)
+        apart = ~np.isin(of_factor, [boundary.NOWHERE, *boundary.find_main_parts(clicks, problem.component, of_factor)])
         if apart.any():
-            reasons.append(boundary.sentence(apart, problem.names))
+            reasons.append(boundary.describe_apart(apart, problem.name_factors))
         lost = np.isin(of_item, of_factor[apart])
         return Factors(o, cells, apart, lost, found.iterations, "; ".join(reasons))

@@ -25,7 +25,7 @@ from elute.cells.counts import Amounts
 from elute.errors import EluteError
 from elute.estimate.models.base import Estimator, Solution, Start
 from elute.estimate.solve.likelihood import log_likelihood
-from elute.estimate.solve.problem import Codes, Floats, Problem, by_factor, by_item
+from elute.estimate.solve.problem import Codes, Floats, Problem, total_by_factor, total_by_item
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
 
@@ -68,9 +68,9 @@ class TwoTower(Estimator):
         cells, n_items = problem.cells, problem.n_items
         rng = np.random.default_rng(self.seed)
         b = rng.standard_normal(problem.n_factors)
-        b = logit(np.clip(self._started(problem, expit(b)), 1e-6, 1 - 1e-6))
+        b = logit(np.clip(self._start_propensities(problem, expit(b)), 1e-6, 1 - 1e-6))
         a = rng.standard_normal(n_items) if self.optimiser == "adam" else np.zeros(n_items)
-        shown = by_item(cells.offsets, cells.impressions), by_factor(*cells[1:3], problem.n_factors)
+        shown = total_by_item(cells.offsets, cells.impressions), total_by_factor(*cells[1:3], problem.n_factors)
         scale = np.sqrt(np.concatenate(shown))
 
         def loss(x: Floats) -> tuple[float, Floats]:
@@ -101,7 +101,7 @@ class TwoTower(Estimator):
             stuck = (x / scale > _FLAT) & (end.jac > self.tolerance * expit(-x / scale))
             if iterations == before or not stuck.any():
                 break
-        reason = self._unless_flat(iterations, end.jac)
+        reason = self._describe_stop(iterations, end.jac)
         if stuck.any():
             reason = reason or f"stopped after {iterations:,} iterations"
             reason += f", {stuck.sum():,} towers stuck near 1"
@@ -118,9 +118,9 @@ class TwoTower(Estimator):
             corrected = np.sqrt(square / (1 - _DECAY[1] ** step))
             x = x - _RATE * scale * mean / (1 - _DECAY[0] ** step) / (corrected + 1e-12)
             self.progress("fitting", step, self.max_iter)
-        return x, self.max_iter, self._unless_flat(self.max_iter, loss(x)[1])
+        return x, self.max_iter, self._describe_stop(self.max_iter, loss(x)[1])
 
-    def _unless_flat(self, iterations: int, slope: Floats) -> str:
+    def _describe_stop(self, iterations: int, slope: Floats) -> str:
         steepest = float(np.abs(slope).max())
         if steepest <= self.tolerance:
             return ""

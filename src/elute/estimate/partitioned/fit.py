@@ -1,11 +1,11 @@
 """The position-based model fitted to cells that no machine holds at once.
 
 In log o, with every item at its best relevance, the likelihood is concave, and all of its Newton system is a sum over
-items: one round over the shares gives value, gradient and matrix, and only those come back. Nothing is kept for an
+items: one round over the partitions gives value, gradient and matrix, and only those come back. Nothing is kept for an
 item between rounds; its relevance follows from the propensities. (In memory, `elute.estimate.solve.interior` steps
 items and propensities at once, which needs fewer rounds.) Cells clicked every time put kinks into that likelihood: they
-have a little of an impression without a click, which is taken away by and by. Up to `Shares.dense` factors the matrix
-is kept; beyond, conjugate gradients ask for its products, a round each.
+have a little of an impression without a click, which is taken away step by step. Up to
+`Partitions.dense_limit` factors the matrix is kept; beyond, conjugate gradients ask for its products, a round each.
 """
 
 from __future__ import annotations
@@ -20,24 +20,33 @@ from numpy.typing import NDArray
 from elute.cells.partitions import Partitions
 from elute.estimate.partitioned.items import (
     DESCRIPTION,
-    Describing,
-    Fitted,
-    Informing,
-    Knowing,
-    Known,
-    Noise,
-    Sampling,
-    together,
+    DescriptionTask,
+    FittedFactors,
+    InformationTask,
+    NoiseTask,
+    Precision,
+    PrecisionTask,
+    SampleTask,
+    join_cells,
 )
-from elute.estimate.partitioned.work import Crossing, Flags, Likelihood, Outline, Outlining, Product, Terms, union
+from elute.estimate.partitioned.work import (
+    CrossingTask,
+    Flags,
+    LikelihoodTask,
+    Outline,
+    OutlineTask,
+    ProductTask,
+    Terms,
+    unite_links,
+)
 from elute.estimate.priors.beta import fit_beta
 from elute.estimate.solve import boundary
-from elute.estimate.solve.interior import BARRIER, Maximum
-from elute.estimate.solve.laplacian import Solve, conjugate_gradients
+from elute.estimate.solve.interior import BARRIER, Maximum, describe_distance
+from elute.estimate.solve.laplacian import LinearSolution, conjugate_gradients
 from elute.estimate.solve.problem import Codes, Floats
-from elute.estimate.solve.standard_errors import DRAWS, inverse
-from elute.identify.components import order
-from elute.identify.information import references
+from elute.estimate.solve.standard_errors import DRAWS, invert_scaled
+from elute.identify.components import number_components
+from elute.identify.information import find_references
 from elute.progress import Progress
 
 _FIRST_BARRIER = 0.1
@@ -63,12 +72,12 @@ _LARGEST = 2_000_000
 
 
 @dataclass(frozen=True)
-class FitByShare:
+class FitByPartition:
     """A fit, by merged factor where not said otherwise."""
 
-    shares: Partitions
-    fitted: Fitted
-    known: Known
+    partitions: Partitions
+    fitted: FittedFactors
+    precision: Precision
     iterations: int
     reason: str
     tied: Flags
@@ -86,10 +95,10 @@ class FitByShare:
         out[self.row >= 0] = np.diagonal(self.covariance)
         return out
 
-    def relevance(self) -> Iterator[pa.Table]:
-        """The rows of `relevance_`, share by share."""
-        work = Describing(self.fitted, self.tied, self.row, self.covariance, self.drawn)
-        return self.shares.items(work, DESCRIPTION)
+    def iterate_relevance(self) -> Iterator[pa.Table]:
+        """The rows of `relevance_`, partition by partition."""
+        work = DescriptionTask(self.fitted, self.tied, self.row, self.covariance, self.drawn)
+        return self.partitions.stream_items(work, DESCRIPTION)
 
 
 def median_clicks(items_by_clicks: NDArray[np.int64]) -> float:
@@ -100,7 +109,7 @@ def median_clicks(items_by_clicks: NDArray[np.int64]) -> float:
 
 
 def fit(
-    shares: Partitions,
+    partitions: Partitions,
     codes: Codes,
     wants_beta: Callable[[Outline], bool],
     start: Floats | None,
@@ -108,17 +117,17 @@ def fit(
     max_iter: int,
     progress: Progress,
     names: Callable[[NDArray[np.integer]], str],
-) -> FitByShare:
+) -> FitByPartition:
     """Fit factors merged by `codes`, from propensities `start`, or from all alike."""
     n = int(codes.max()) + 1
-    outline = shares.merged(Outlining(codes, n), Outline.and_)
-    component = order(outline.root, outline.shown.astype(np.int64)).of_factor
-    links = shares.merged(Crossing(codes, outline.clicked_root, outline.clicked > 0), union)
-    of_factor = boundary.strong(
+    outline = partitions.map_reduce(OutlineTask(codes, n), Outline.merge)
+    component = number_components(outline.root, outline.shown.astype(np.int64)).of_factor
+    links = partitions.map_reduce(CrossingTask(codes, outline.clicked_root, outline.clicked > 0), unite_links)
+    of_factor = boundary.find_strong_parts(
         outline.clicked_root, outline.clicked > 0, np.stack((links // n, links % n), axis=1).astype(np.int32)
     )
-    beta, whole = wants_beta(outline), n <= shares.dense
-    search = _Search(shares, codes, of_factor, whole, max_iter, progress)
+    beta, keep_matrix = wants_beta(outline), n <= partitions.dense_limit
+    search = _Search(partitions, codes, of_factor, keep_matrix, max_iter, progress)
     first = np.zeros(n) if start is None else np.log(start)
     if beta:
         found = search.maximise(first, None, tolerance)
@@ -126,45 +135,57 @@ def fit(
         first = search.maximise(first, None, _NEAR).log_o if start is None else first
         found = search.maximise(first, _FIRST_BARRIER if outline.bounds else BARRIER, tolerance)
     o = np.where(of_factor == boundary.NOWHERE, 0.0, np.exp(found.log_o))
-    apart = ~np.isin(of_factor, [boundary.NOWHERE, *boundary.main_parts(outline.clicked, component, of_factor)])
+    apart = ~np.isin(of_factor, [boundary.NOWHERE, *boundary.find_main_parts(outline.clicked, component, of_factor)])
     reasons = [found.reason] if found.reason else []
     if apart.any():
-        reasons.append(boundary.sentence(apart, names))
+        reasons.append(boundary.describe_apart(apart, names))
     largest = np.zeros(int(component.max()) + 1)
     np.maximum.at(largest, component, np.where(apart, 0.0, o))
     largest[largest == 0] = 1.0
-    fitted = Fitted(codes, of_factor, component, o, apart, largest, None)
+    fitted = FittedFactors(codes, of_factor, component, o, apart, largest, None)
     if beta:
-        sample = shares.merged(Sampling(fitted, int(outline.items_by_clicks.sum())), together)
+        sample = partitions.map_reduce(SampleTask(fitted, int(outline.items_by_clicks.sum())), join_cells)
         prior = fit_beta(sample, np.nan_to_num(fitted.propensity), np.arange(len(sample.offsets) - 1))
         fitted = replace(fitted, beta=prior)
-    known = shares.merged(Knowing(fitted, whole), Known.and_)
-    return FitByShare(shares, fitted, known, found.iterations, "; ".join(reasons), *_precision(shares, fitted, known))
+    precision = partitions.map_reduce(PrecisionTask(fitted, keep_matrix), Precision.merge)
+    return FitByPartition(
+        partitions,
+        fitted,
+        precision,
+        found.iterations,
+        "; ".join(reasons),
+        *_estimate_precision(partitions, fitted, precision),
+    )
 
 
-def _precision(shares: Partitions, fitted: Fitted, known: Known) -> tuple[Flags, Codes, Floats, bool]:
+def _estimate_precision(
+    partitions: Partitions, fitted: FittedFactors, precision: Precision
+) -> tuple[Flags, Codes, Floats, bool]:
     """Which factors are tied to their reference, and the covariance of log o (`solve.standard_errors`)."""
     propensity, n = fitted.propensity, len(fitted.o)
-    reference = references(propensity, fitted.component)
-    tied = (known.root == known.root[reference]) & (propensity > 0)
+    reference = find_references(propensity, fitted.component)
+    tied = (precision.root == precision.root[reference]) & (propensity > 0)
     free = tied & (reference != np.arange(n))
     row = np.where(free, np.cumsum(free) - 1, -1).astype(np.int32)
-    if len(known.matrix):
-        return tied, row, inverse(np.ascontiguousarray(known.matrix[np.ix_(free, free)])), False
+    if len(precision.matrix):
+        return tied, row, invert_scaled(np.ascontiguousarray(precision.matrix[np.ix_(free, free)])), False
     at_once = max(1, min(DRAWS, _LARGEST // n))
-    groups = [_draws(shares, fitted, known, min(at_once, DRAWS - first), first) for first in range(0, DRAWS, at_once)]
+    groups = [
+        _draw_vectors(partitions, fitted, precision, min(at_once, DRAWS - first), first)
+        for first in range(0, DRAWS, at_once)
+    ]
     drawn = np.concatenate(groups, axis=1)
     return tied, row, drawn - drawn[reference], True
 
 
-def _draws(shares: Partitions, fitted: Fitted, known: Known, draws: int, seed: int) -> Floats:
+def _draw_vectors(partitions: Partitions, fitted: FittedFactors, precision: Precision, draws: int, seed: int) -> Floats:
     """Vectors whose covariance is that of log o, by column."""
-    noise = shares.merged(Noise(fitted, draws, seed), np.add)
+    noise = partitions.map_reduce(NoiseTask(fitted, draws, seed), np.add)
 
     def product(v: Floats) -> Floats:
-        return np.asarray(shares.merged(Informing(fitted, v.reshape(noise.shape)), np.add)).ravel()
+        return np.asarray(partitions.map_reduce(InformationTask(fitted, v.reshape(noise.shape)), np.add)).ravel()
 
-    scale = np.repeat(known.diagonal, draws)
+    scale = np.repeat(precision.diagonal, draws)
     return conjugate_gradients(product, noise.ravel(), scale, 1e-6, _CG_STEPS).x.reshape(noise.shape)
 
 
@@ -172,15 +193,21 @@ class _Search:
     """Newton's method over rounds."""
 
     def __init__(
-        self, shares: Partitions, codes: Codes, of_factor: Codes, whole: bool, max_iter: int, progress: Progress
+        self,
+        partitions: Partitions,
+        codes: Codes,
+        of_factor: Codes,
+        keep_matrix: bool,
+        max_iter: int,
+        progress: Progress,
     ) -> None:
-        self._shares, self._codes, self._of_factor, self._whole = shares, codes, of_factor, whole
+        self._partitions, self._codes, self._of_factor, self._keep_matrix = partitions, codes, of_factor, keep_matrix
         self._max_iter, self._progress = max_iter, progress
 
     def maximise(self, log_o: Floats, barrier: float | None, tolerance: float) -> Maximum:
         """From `log_o`; with the barrier falling from `barrier` to its last value, or of the conditional likelihood.
         `tolerance`: the distance to the maximum in standard errors at which to stop."""
-        terms, share = self._terms(log_o, barrier), _LOOSE
+        terms, share = self._compute_terms(log_o, barrier), _LOOSE
         for iteration in range(self._max_iter + 1):
             step, energy, _, solved = self._solve(terms, log_o, barrier, share)
             distance = energy**0.5
@@ -192,34 +219,31 @@ class _Search:
             length = min(1.0, _FARTHEST / max(float(np.abs(step).max()), _FARTHEST))
             least = terms.value - _ROUNDING * abs(terms.value)
             while not (
-                (after := self._terms(log_o + length * step, barrier)).value >= least + _ARMIJO * length * energy
+                (after := self._compute_terms(log_o + length * step, barrier)).value
+                >= least + _ARMIJO * length * energy
             ):
                 slope = float(after.gradient @ step)
                 length *= min(max(energy / (energy - slope), _SHORTER), _LONGER) if slope < 0 else _SHORTER
                 if length < _SHORTEST:
-                    return Maximum(log_o, iteration, f"no step raises the likelihood, {_away(distance)}")
+                    return Maximum(log_o, iteration, f"no step raises the likelihood, {describe_distance(distance)}")
             log_o, terms = log_o + length * step, after
             share = min(_LOOSE, max(energy, _TIGHT))
             if barrier is not None and barrier > BARRIER and length == 1.0:
                 barrier = max(BARRIER, barrier * _FALL)
-                terms = self._terms(log_o, barrier)
-        return Maximum(log_o, self._max_iter, f"stopped after {self._max_iter} steps, {_away(distance)}")
+                terms = self._compute_terms(log_o, barrier)
+        return Maximum(log_o, self._max_iter, f"stopped after {self._max_iter} steps, {describe_distance(distance)}")
 
-    def _at(self, log_o: Floats, barrier: float | None) -> Likelihood:
-        return Likelihood(self._codes, self._of_factor, log_o, barrier, self._whole)
+    def _likelihood_at(self, log_o: Floats, barrier: float | None) -> LikelihoodTask:
+        return LikelihoodTask(self._codes, self._of_factor, log_o, barrier, self._keep_matrix)
 
-    def _terms(self, log_o: Floats, barrier: float | None) -> Terms:
-        return self._shares.merged(self._at(log_o, barrier), Terms.and_)
+    def _compute_terms(self, log_o: Floats, barrier: float | None) -> Terms:
+        return self._partitions.map_reduce(self._likelihood_at(log_o, barrier), Terms.merge)
 
-    def _solve(self, terms: Terms, log_o: Floats, barrier: float | None, share: float) -> Solve:
+    def _solve(self, terms: Terms, log_o: Floats, barrier: float | None, share: float) -> LinearSolution:
         def product(v: Floats) -> Floats:
-            if self._whole:
+            if self._keep_matrix:
                 return np.asarray(terms.matrix @ v)
-            return self._shares.merged(Product(self._at(log_o, barrier), v), np.add)
+            return self._partitions.map_reduce(ProductTask(self._likelihood_at(log_o, barrier), v), np.add)
 
-        tight = _TIGHT if self._whole else share
+        tight = _TIGHT if self._keep_matrix else share
         return conjugate_gradients(product, terms.gradient, terms.diagonal, tight, _CG_STEPS)
-
-
-def _away(distance: float) -> str:
-    return f"{distance:.1g} standard errors from the maximum"

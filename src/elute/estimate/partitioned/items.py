@@ -1,4 +1,4 @@
-"""What a fit asks of one share once the propensities are known: relevance of its items, and how sure both are."""
+"""What a fit asks of one partition once the propensities are known: relevance of its items, and how sure both are."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.counts import Cells, sums_by_item
-from elute.cells.partitions import Columns, Share
-from elute.estimate.partitioned.work import Flags, posed
+from elute.cells.counts import Cells, sum_by_item
+from elute.cells.partitions import ItemColumns, Partition
+from elute.estimate.partitioned.work import Flags, pose_partition
 from elute.estimate.priors.beta import SAMPLE, Beta, posterior
 from elute.estimate.solve import boundary, conditional
 from elute.estimate.solve.interior import BARRIER
-from elute.estimate.solve.laplacian import diagonal, grounded, multiply
+from elute.estimate.solve.laplacian import diagonal, grounded_laplacian, multiply
 from elute.estimate.solve.likelihood import log_likelihood
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.profile import fit_items
 from elute.estimate.solve.standard_errors import (
+    find_informed_factor,
     information,
-    informed_factor,
     item_means,
     item_variances,
     link_informed,
     masses,
     project,
 )  # fmt: skip
-from elute.kernels.forest import edges, merged
-from elute.kernels.unionfind import roots, singletons
+from elute.kernels.forest import merge_edges, spanning_edges
+from elute.kernels.unionfind import find_roots, singletons
 
 DESCRIPTION = pa.schema(
     {
@@ -45,7 +45,7 @@ DESCRIPTION = pa.schema(
 
 
 class Items(NamedTuple):
-    """A share's items: cells, those within parts, relevance at the scale of `Fitted.o`, and items without a finite
+    """A partition's items: cells, those within parts, relevance at the scale of `Fitted.o`, and items without a finite
     one."""
 
     cells: Cells
@@ -57,7 +57,7 @@ class Items(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedFactors:
     """The propensities that were found, and all else that an item's relevance depends on. `apart`: factors without a
     finite ratio to their component; `largest`: by component; `beta`: the prior on relevance, if any."""
 
@@ -74,61 +74,61 @@ class Fitted:
         """As reported: the largest of a component is 1, NaN for factors apart."""
         return np.where(self.apart, np.nan, self.o / self.largest[self.component])
 
-    def items(self, share: Share) -> Items:
-        cells = posed(share, self.codes)
-        first = boundary.joined(cells, len(self.o)).first
-        of_item = boundary.part_of_item(first, self.of_factor)
+    def fit_items(self, partition: Partition) -> Items:
+        cells = pose_partition(partition, self.codes)
+        first = boundary.group_by_clicks(cells, len(self.o)).first
+        of_item = boundary.assign_items(first, self.of_factor)
         within = boundary.restrict(cells, self.of_factor, of_item)
         lost = (first >= 0) & self.apart[first]
         if self.beta is None:
             return Items(cells, within, fit_items(*within, self.o, BARRIER), lost, None)
         own = posterior(*cells, np.nan_to_num(self.propensity), *self.beta, np.arange(len(first)))
-        r = own.mean / self._largest(cells)
+        r = own.mean / self._find_largest(cells)
         if lost.any():
             r = np.where(lost, fit_items(*within, self.o, BARRIER), r)
         return Items(cells, within, r, lost, np.where(lost, np.nan, own.log_variance))
 
-    def relevance(self, found: Items) -> Floats:
+    def report_relevance(self, found: Items) -> Floats:
         """As reported."""
-        return np.where(found.lost, np.nan, found.r * self._largest(found.cells))
+        return np.where(found.lost, np.nan, found.r * self._find_largest(found.cells))
 
     def own_information(self, found: Items) -> Floats:
         """Of every cell, about its item: as in `PBM`'s standard errors."""
-        return np.asarray(information(*found.cells[:3], self.relevance(found), self.propensity))
+        return np.asarray(information(*found.cells[:3], self.report_relevance(found), self.propensity))
 
-    def information(self, share: Share) -> tuple[Cells, Floats]:
+    def information(self, partition: Partition) -> tuple[Cells, Floats]:
         """The cells, and what each says about propensities: as in `PBM`'s standard errors."""
         if self.beta is None:
-            found = self.items(share)
+            found = self.fit_items(partition)
             return found.cells, self.own_information(found)
-        cells, o = posed(share, self.codes), np.nan_to_num(self.propensity)
-        first = boundary.joined(cells, len(o)).first
-        r = np.where((first >= 0) & self.apart[first], 0.0, conditional.items(*cells, o))
+        cells, o = pose_partition(partition, self.codes), np.nan_to_num(self.propensity)
+        first = boundary.group_by_clicks(cells, len(o)).first
+        r = np.where((first >= 0) & self.apart[first], 0.0, conditional.estimate_items(*cells, o))
         return cells, r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor]
 
     def item_component(self, cells: Cells) -> Codes:
         return self.component[cells.factor[cells.offsets[:-1]]]
 
-    def _largest(self, cells: Cells) -> Floats:
+    def _find_largest(self, cells: Cells) -> Floats:
         return np.asarray(self.largest[self.item_component(cells)])
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """Share to the cells of some of its items: evenly spaced, `SAMPLE` of all `n_items`."""
+class SampleTask:
+    """Partition to the cells of some of its items: evenly spaced, `SAMPLE` of all `n_items`."""
 
-    fitted: Fitted
+    fitted: FittedFactors
     n_items: int
 
-    def __call__(self, share: Share) -> Cells:
-        cells = posed(share, self.fitted.codes)
-        first = boundary.joined(cells, len(self.fitted.o)).first
+    def __call__(self, partition: Partition) -> Cells:
+        cells = pose_partition(partition, self.fitted.codes)
+        first = boundary.group_by_clicks(cells, len(self.fitted.o)).first
         usable = np.flatnonzero((first < 0) | ~self.fitted.apart[first])
         wanted = min(len(usable), math.ceil(SAMPLE * len(first) / max(self.n_items, SAMPLE)))
-        return chosen(cells, usable[np.unique(np.linspace(0, len(usable) - 1, wanted).astype(np.int64))])
+        return select_items(cells, usable[np.unique(np.linspace(0, len(usable) - 1, wanted).astype(np.int64))])
 
 
-def chosen(cells: Cells, items: NDArray[np.int64]) -> Cells:
+def select_items(cells: Cells, items: NDArray[np.int64]) -> Cells:
     """The cells of some items."""
     sizes = np.diff(cells.offsets)[items]
     offsets = np.concatenate(([0], np.cumsum(sizes)))
@@ -136,14 +136,14 @@ def chosen(cells: Cells, items: NDArray[np.int64]) -> Cells:
     return Cells(offsets, cells.factor[at], cells.impressions[at], cells.clicks[at])
 
 
-def together(one: Cells, other: Cells) -> Cells:
+def join_cells(one: Cells, other: Cells) -> Cells:
     """The cells of both."""
     offsets = np.concatenate((one.offsets, one.offsets[-1] + other.offsets[1:]))
     both: list[NDArray[Any]] = [np.concatenate(pair) for pair in zip(one[1:], other[1:], strict=True)]
     return Cells(offsets, *both)
 
 
-class Known(NamedTuple):
+class Precision(NamedTuple):
     """How much is known: the log-likelihood; the forest of factors that share information; the diagonal of the
     information about propensities and, where a matrix is kept, all of it."""
 
@@ -152,72 +152,72 @@ class Known(NamedTuple):
     diagonal: Floats
     matrix: Floats
 
-    def and_(self, other: Known) -> Known:
+    def merge(self, other: Precision) -> Precision:
         sums = (a + b for a, b in zip(self[2:], other[2:], strict=True))
-        return Known(self[0] + other[0], merged(self.root, edges(other.root)), *sums)
+        return Precision(self[0] + other[0], merge_edges(self.root, spanning_edges(other.root)), *sums)
 
 
 @dataclass(frozen=True)
-class Knowing:
-    """Share to `Known`."""
+class PrecisionTask:
+    """Partition to `Precision`."""
 
-    fitted: Fitted
-    whole: bool
+    fitted: FittedFactors
+    keep_matrix: bool
 
-    def __call__(self, share: Share) -> Known:
-        found, (cells, w) = self.fitted.items(share), self.fitted.information(share)
+    def __call__(self, partition: Partition) -> Precision:
+        found, (cells, w) = self.fitted.fit_items(partition), self.fitted.information(partition)
         n, (offsets, factor) = len(self.fitted.o), cells[:2]
         parent = singletons(n)
         link_informed(offsets, factor, w, parent)
         value = log_likelihood(*found.within, found.r, self.fitted.o)
         everyone = np.arange(n, dtype=np.int32)
-        matrix = grounded(offsets, factor, w, everyone, n) if self.whole else np.empty((0, 0))
-        return Known(value, roots(parent), diagonal(offsets, factor, w, n), matrix)
+        matrix = grounded_laplacian(offsets, factor, w, everyone, n) if self.keep_matrix else np.empty((0, 0))
+        return Precision(value, find_roots(parent), diagonal(offsets, factor, w, n), matrix)
 
 
 @dataclass(frozen=True)
-class Noise:
-    """Share to its part of `draws` random vectors whose covariance is the information L, by column."""
+class NoiseTask:
+    """Partition to its part of `draws` random vectors whose covariance is the information L, by column."""
 
-    fitted: Fitted
+    fitted: FittedFactors
     draws: int
     seed: int
 
-    def __call__(self, share: Share) -> Floats:
-        cells, w = self.fitted.information(share)
-        rng, n = np.random.default_rng([self.seed, share.number]), len(self.fitted.o)
+    def __call__(self, partition: Partition) -> Floats:
+        cells, w = self.fitted.information(partition)
+        rng, n = np.random.default_rng([self.seed, partition.number]), len(self.fitted.o)
         columns = [project(*cells[:2], w, rng.standard_normal(len(w)), n) for _ in range(self.draws)]
         return np.stack(columns, axis=1)
 
 
 @dataclass(frozen=True)
-class Informing:
-    """Share to its part of L·v for every column of `v`, with L the information."""
+class InformationTask:
+    """Partition to its part of L·v for every column of `v`, with L the information."""
 
-    fitted: Fitted
+    fitted: FittedFactors
     v: Floats
 
-    def __call__(self, share: Share) -> Floats:
-        cells, w = self.fitted.information(share)
+    def __call__(self, partition: Partition) -> Floats:
+        cells, w = self.fitted.information(partition)
         return np.stack([multiply(*cells[:2], w, np.ascontiguousarray(v)) for v in self.v.T], axis=1)
 
 
 @dataclass(frozen=True)
-class Describing:
-    """Share to the columns of `DESCRIPTION`. `tied`: factors whose ratio to their component's reference is known;
+class DescriptionTask:
+    """Partition to the columns of `DESCRIPTION`. `tied`: factors whose ratio to their component's reference is known;
     `covariance` of log o over the factors that have a `row`, or draws with that covariance, one a column."""
 
-    fitted: Fitted
+    fitted: FittedFactors
     tied: Flags
     row: Codes
     covariance: Floats
     drawn: bool
 
-    def __call__(self, share: Share) -> Columns:
-        found = self.fitted.items(share)
-        cells, relevance = found.cells, self.fitted.relevance(found)
+    def __call__(self, partition: Partition) -> ItemColumns:
+        found = self.fitted.fit_items(partition)
+        cells, relevance = found.cells, self.fitted.report_relevance(found)
         own = self.fitted.own_information(found)
-        where = informed_factor(*cells[:2], own)
+        where = find_informed_factor(*cells[:2], own)
         known = (where >= 0) & self.tied[where]
         mass = np.where(known, masses(cells.offsets, own), np.nan)
         if self.drawn:
@@ -232,6 +232,6 @@ class Describing:
             "component": self.fitted.item_component(cells),
             "relevance": relevance,
             "log_se": np.sqrt(variance),
-            "impressions": sums_by_item(cells.offsets, cells.impressions),
-            "clicks": sums_by_item(cells.offsets, cells.clicks),
+            "impressions": sum_by_item(cells.offsets, cells.impressions),
+            "clicks": sum_by_item(cells.offsets, cells.clicks),
         }

@@ -1,5 +1,5 @@
-"""What a fit asks of one share of the cells. Everything here is picklable and needs no more than its own fields and
-the share, so that it may run wherever the share lies; results are as long as the factors (or their square)."""
+"""What a fit asks of one partition of the cells. Everything here is picklable and needs no more than its own fields and
+the partition, so that it may run wherever the partition lies; results are as long as the factors (or their square)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts, Cells
-from elute.cells.partitions import Share
+from elute.cells.partitions import Partition
 from elute.estimate.solve import boundary, conditional
-from elute.estimate.solve.laplacian import grounded, multiply
-from elute.estimate.solve.problem import Codes, Floats, by_factor, by_item
-from elute.estimate.solve.profile import BELOW_ONE, barrier_of, fit_items
-from elute.kernels.forest import edges, merged
+from elute.estimate.solve.laplacian import grounded_laplacian, multiply
+from elute.estimate.solve.problem import Codes, Floats, total_by_factor, total_by_item
+from elute.estimate.solve.profile import BELOW_ONE, fit_items, scale_barrier
+from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.jit import jit
 from elute.kernels.merge import merge_cells
-from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.kernels.unionfind import find_roots, link_cells, singletons
 
 CLICKS = 16
 """The histogram of clicks an item counts them up to here, the last entry and more."""
@@ -27,11 +27,11 @@ CLICKS = 16
 Flags = NDArray[np.bool_]
 
 
-def posed(share: Share, codes: Codes) -> Cells:
-    """The share's cells under the merged factors `codes`."""
+def pose_partition(partition: Partition, codes: Codes) -> Cells:
+    """the partition's cells under the merged factors `codes`."""
     if len(codes) == int(codes.max(initial=-1)) + 1:
-        return share.cells
-    return Cells(*merge_cells(*share.cells, codes))
+        return partition.cells
+    return Cells(*merge_cells(*partition.cells, codes))
 
 
 class Outline(NamedTuple):
@@ -45,10 +45,10 @@ class Outline(NamedTuple):
     items_by_clicks: NDArray[np.int64]
     bounds: int
 
-    def and_(self, other: Outline) -> Outline:
+    def merge(self, other: Outline) -> Outline:
         return Outline(
-            merged(self.root, edges(other.root)),
-            merged(self.clicked_root, edges(other.clicked_root)),
+            merge_edges(self.root, spanning_edges(other.root)),
+            merge_edges(self.clicked_root, spanning_edges(other.clicked_root)),
             self.clicked + other.clicked,
             self.shown + other.shown,
             self.items_by_clicks + other.items_by_clicks,
@@ -57,43 +57,43 @@ class Outline(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outlining:
-    """Share to `Outline`."""
+class OutlineTask:
+    """Partition to `Outline`."""
 
     codes: Codes
     n_factors: int
 
-    def __call__(self, share: Share) -> Outline:
-        cells, n = posed(share, self.codes), self.n_factors
+    def __call__(self, partition: Partition) -> Outline:
+        cells, n = pose_partition(partition, self.codes), self.n_factors
         parent = singletons(n)
         link_cells(parent, cells.offsets, cells.factor, np.arange(n, dtype=np.int32))
-        clicks = np.minimum(by_item(cells.offsets, cells.clicks), CLICKS - 1).astype(np.int64)
+        clicks = np.minimum(total_by_item(cells.offsets, cells.clicks), CLICKS - 1).astype(np.int64)
         return Outline(
-            root=roots(parent),
-            clicked_root=boundary.joined(cells, n).group,
-            clicked=by_factor(cells.factor, cells.clicks, n),
-            shown=by_factor(cells.factor, cells.impressions, n),
+            root=find_roots(parent),
+            clicked_root=boundary.group_by_clicks(cells, n).group,
+            clicked=total_by_factor(cells.factor, cells.clicks, n),
+            shown=total_by_factor(cells.factor, cells.impressions, n),
             items_by_clicks=np.bincount(clicks, minlength=CLICKS),
             bounds=int(np.count_nonzero(cells.impressions == cells.clicks)),
         )
 
 
 @dataclass(frozen=True)
-class Crossing:
-    """Share to the links between groups that `boundary.strong` needs, each once, as a · factors + b."""
+class CrossingTask:
+    """Partition to the links between groups that `boundary.strong` needs, each once, as a · factors + b."""
 
     codes: Codes
     group: Codes
     clicked: Flags
 
-    def __call__(self, share: Share) -> NDArray[np.int64]:
-        cells, n = posed(share, self.codes), len(self.group)
-        found = boundary.Joined(self.group, boundary.joined(cells, n).first, self.clicked)
-        links = boundary.crossings(cells, found).astype(np.int64)
+    def __call__(self, partition: Partition) -> NDArray[np.int64]:
+        cells, n = pose_partition(partition, self.codes), len(self.group)
+        found = boundary.ClickGroups(self.group, boundary.group_by_clicks(cells, n).first, self.clicked)
+        links = boundary.find_crossings(cells, found).astype(np.int64)
         return np.unique(links[:, 0] * n + links[:, 1])
 
 
-def union(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+def unite_links(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
     """Links of either."""
     return np.union1d(one, other)
 
@@ -107,33 +107,33 @@ class Terms(NamedTuple):
     diagonal: Floats
     matrix: Floats
 
-    def and_(self, other: Terms) -> Terms:
+    def merge(self, other: Terms) -> Terms:
         sums = (a + b for a, b in zip(self[1:], other[1:], strict=True))
         return Terms(self.value + other.value, *sums)
 
 
 @dataclass(frozen=True)
-class Likelihood:
-    """Share to `Terms`. `barrier`: as in `profile.fit_items`; None: the conditional likelihood."""
+class LikelihoodTask:
+    """Partition to `Terms`. `barrier`: as in `profile.fit_items`; None: the conditional likelihood."""
 
     codes: Codes
     of_factor: Codes
     log_o: Floats
     barrier: float | None
-    whole: bool
+    keep_matrix: bool
 
-    def __call__(self, share: Share) -> Terms:
-        cells, weight, value, gradient, scale = self.linearised(share)
+    def __call__(self, partition: Partition) -> Terms:
+        cells, weight, value, gradient, scale = self.linearise(partition)
         n = len(self.log_o)
         everyone = np.arange(n, dtype=np.int32)
-        matrix = grounded(*cells[:2], weight, everyone, n) if self.whole else np.empty((0, 0))
+        matrix = grounded_laplacian(*cells[:2], weight, everyone, n) if self.keep_matrix else np.empty((0, 0))
         return Terms(value, gradient, scale, matrix)
 
-    def linearised(self, share: Share) -> tuple[Cells, Floats, float, Floats, Floats]:
+    def linearise(self, partition: Partition) -> tuple[Cells, Floats, float, Floats, Floats]:
         """The cells that say something, their weights, value, gradient and diagonal."""
-        cells = posed(share, self.codes)
-        of_item = boundary.part_of_item(boundary.joined(cells, len(self.log_o)).first, self.of_factor)
-        cells = boundary.informative(cells, self.of_factor, of_item)
+        cells = pose_partition(partition, self.codes)
+        of_item = boundary.assign_items(boundary.group_by_clicks(cells, len(self.log_o)).first, self.of_factor)
+        cells = boundary.keep_informative(cells, self.of_factor, of_item)
         weight, gradient, scale = np.empty(len(cells.factor)), np.zeros_like(self.log_o), np.zeros_like(self.log_o)
         if self.barrier is None:
             value = conditional.linearise(*cells, self.log_o, weight, gradient, scale)
@@ -144,14 +144,14 @@ class Likelihood:
 
 
 @dataclass(frozen=True)
-class Product:
-    """Share to its part of L·v, for likelihoods whose matrix is too large to keep."""
+class ProductTask:
+    """Partition to its part of L·v, for likelihoods whose matrix is too large to keep."""
 
-    at: Likelihood
+    at: LikelihoodTask
     v: Floats
 
-    def __call__(self, share: Share) -> Floats:
-        cells, weight, *_ = self.at.linearised(share)
+    def __call__(self, partition: Partition) -> Floats:
+        cells, weight, *_ = self.at.linearise(partition)
         return multiply(*cells[:2], weight, self.v)
 
 
@@ -179,7 +179,7 @@ def _linearise(
         for cell in range(begin, end):
             t = factor[cell]
             c = float(clicks[cell])
-            s = max(float(impressions[cell]) - c, barrier_of(c, barrier))
+            s = max(float(impressions[cell]) - c, scale_barrier(c, barrier))
             p = min(math.exp(theta + log_o[t]), BELOW_ONE)
             value += c * (theta + log_o[t]) + s * math.log1p(-p)
             pull = c - s * p / (1.0 - p)

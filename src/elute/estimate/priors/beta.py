@@ -22,8 +22,8 @@ from scipy.optimize import minimize
 
 from elute.cells.counts import Amounts, Cells
 from elute.estimate.solve.problem import Codes, Floats
-from elute.kernels.alike import alike
-from elute.kernels.blocks import chunks
+from elute.kernels.blocks import map_chunks
+from elute.kernels.equal_items import group_equal_items
 from elute.kernels.jit import jit
 
 SAMPLE = 2_000
@@ -87,8 +87,8 @@ def posterior(
 ) -> Posterior:
     """The posterior of some items' relevance, given propensities of at most 1."""
     given = offsets, factor, impressions, clicks
-    some, code = alike(*given, np.asarray(items, np.int64))
-    parts = chunks(lambda chunk: _posterior(*given, o, a, b, chunk), some, _CHUNK)
+    some, code = group_equal_items(*given, np.asarray(items, np.int64))
+    parts = map_chunks(lambda chunk: _posterior(*given, o, a, b, chunk), some, _CHUNK)
     return Posterior(*(np.concatenate(columns)[code] for columns in zip(*parts, strict=True)))
 
 

@@ -32,7 +32,7 @@ from elute.estimate.solve.problem import Codes, Problem
 _EXPONENT_SD = 3.0
 
 
-class Smooth(NamedTuple):
+class SmoothPrior(NamedTuple):
     """The prior's terms by name, each a matrix D over (factors, then latent effects); `size`: how many those are."""
 
     terms: dict[str, csr_array]
@@ -45,7 +45,7 @@ class Smooth(NamedTuple):
         return csr_array(vstack([self.fixed, *(rows * strengths[name] ** 0.5 for name, rows in self.terms.items())]))
 
 
-class _Column(NamedTuple):
+class _BiasColumn(NamedTuple):
     """A bias column as codes: in order of value where `ordered`."""
 
     name: str
@@ -55,26 +55,32 @@ class _Column(NamedTuple):
     position: bool
 
 
-def smooth(problem: Problem) -> Smooth:
+def build_smooth_prior(problem: Problem) -> SmoothPrior:
     """The prior for the factors of `problem`; without terms where no column has two values."""
-    columns = [column for name in problem.factors.column_names if (column := _column(problem.factors, name)).values > 1]
+    columns = [
+        column for name in problem.factors.column_names if (column := _encode_column(problem.factors, name)).values > 1
+    ]
     n = problem.n_factors
     if len(columns) > 1:
-        return _additive(columns, problem.merged, n)
+        return _build_additive(columns, problem.merged, n)
     if not columns:
-        return Smooth({}, n, csr_array((0, n)))
+        return SmoothPrior({}, n, csr_array((0, n)))
     (only,) = columns
     nodes = np.empty(only.values, np.int64)
     nodes[only.code] = problem.merged
     if not only.ordered:
-        return Smooth({only.name: _rows(n + 1, nodes, [np.full(only.values, n)])}, n + 1, csr_array((0, n + 1)))
+        return SmoothPrior(
+            {only.name: _build_rows(n + 1, nodes, [np.full(only.values, n)])}, n + 1, csr_array((0, n + 1))
+        )
     size = n + only.position
-    return Smooth(
-        {only.name: _walk(size, nodes, n if only.position else None)}, size, _exponents(size, [n][: only.position])
+    return SmoothPrior(
+        {only.name: _build_walk(size, nodes, n if only.position else None)},
+        size,
+        _build_exponents(size, [n][: only.position]),
     )
 
 
-def _additive(columns: list[_Column], merged: Codes, n: int) -> Smooth:
+def _build_additive(columns: list[_BiasColumn], merged: Codes, n: int) -> SmoothPrior:
     """Effects by column and deviations; after the effects, exponents. The overall level is that of the first
     ordered column, or one more latent."""
     starts = n + np.cumsum([0, *(column.values for column in columns)])
@@ -88,19 +94,19 @@ def _additive(columns: list[_Column], merged: Codes, n: int) -> Smooth:
     for start, column in zip(starts, columns, strict=False):
         nodes = start + np.arange(column.values)
         if not column.ordered:
-            rows = _rows(size, nodes, [])
+            rows = _build_rows(size, nodes, [])
         else:
-            rows = _walk(size, nodes, exponents.get(column.name))
+            rows = _build_walk(size, nodes, exponents.get(column.name))
             if column.name != ordered[0]:
-                rows = vstack([rows, _rows(size, nodes[:1], [])])
+                rows = vstack([rows, _build_rows(size, nodes[:1], [])])
         terms[column.name] = csr_array(rows)
-    terms[" × ".join(column.name for column in columns)] = _rows(size, merged.astype(np.int64), effects)
-    return Smooth(terms, size, _exponents(size, list(exponents.values())))
+    terms[" × ".join(column.name for column in columns)] = _build_rows(size, merged.astype(np.int64), effects)
+    return SmoothPrior(terms, size, _build_exponents(size, list(exponents.values())))
 
 
-def _walk(size: int, nodes: NDArray[np.int64], exponent: int | None) -> csr_array:
+def _build_walk(size: int, nodes: NDArray[np.int64], exponent: int | None) -> csr_array:
     """A row for each two neighbours, with their share of the power law."""
-    rows = _rows(size, nodes[1:], [nodes[:-1]])
+    rows = _build_rows(size, nodes[1:], [nodes[:-1]])
     if exponent is None:
         return rows
     ranks = np.arange(1, len(nodes) + 1)
@@ -109,14 +115,14 @@ def _walk(size: int, nodes: NDArray[np.int64], exponent: int | None) -> csr_arra
     return csr_array(rows + csr_array((fall, at), shape=rows.shape))
 
 
-def _exponents(size: int, nodes: list[int]) -> csr_array:
+def _build_exponents(size: int, nodes: list[int]) -> csr_array:
     """The prior of the exponents themselves."""
     return csr_array(
         (np.full(len(nodes), 1.0 / _EXPONENT_SD), (np.arange(len(nodes)), nodes)), shape=(len(nodes), size)
     )
 
 
-def _rows(size: int, plus: NDArray[np.int64], minus: list[NDArray[np.int64]]) -> csr_array:
+def _build_rows(size: int, plus: NDArray[np.int64], minus: list[NDArray[np.int64]]) -> csr_array:
     """One row for each entry of `plus`: 1 there, -1 at the same entry of each `minus`; none where they cancel."""
     row = np.tile(np.arange(len(plus)), 1 + len(minus))
     value = np.repeat([1.0, *[-1.0] * len(minus)], len(plus))
@@ -125,13 +131,13 @@ def _rows(size: int, plus: NDArray[np.int64], minus: list[NDArray[np.int64]]) ->
     return csr_array(matrix[np.flatnonzero(np.diff(matrix.indptr))])
 
 
-def _column(table: pa.Table, name: str) -> _Column:
+def _encode_column(table: pa.Table, name: str) -> _BiasColumn:
     column = table[name].combine_chunks()
     if (is_position(table, name) or pa.types.is_floating(column.type)) and not column.null_count:
         numbers = column.to_numpy(zero_copy_only=False)
         if not np.isnan(numbers).any():
             values, code = np.unique(numbers, return_inverse=True)
-            return _Column(name, code.astype(np.int32), len(values), True, is_position(table, name))
+            return _BiasColumn(name, code.astype(np.int32), len(values), True, is_position(table, name))
     encoded = column.dictionary_encode(null_encoding="encode")
     code = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-    return _Column(name, code, len(encoded.dictionary), False, False)
+    return _BiasColumn(name, code, len(encoded.dictionary), False, False)

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elute.cells.counts import Amounts, Cells
-from elute.estimate.priors.smooth import Smooth
+from elute.estimate.priors.smooth import SmoothPrior
 from elute.estimate.solve import boundary
 from elute.estimate.solve.interior import BARRIER, Maximum
 from elute.estimate.solve.likelihood import log_likelihood
-from elute.estimate.solve.problem import Codes, Floats, by_item
+from elute.estimate.solve.problem import Codes, Floats, total_by_item
 from elute.estimate.solve.profile import fit_items
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
@@ -66,11 +66,11 @@ class _Fold(NamedTuple):
     held_out: Cells
 
 
-def choose(
-    cells: Cells, prior: Smooth, start: Floats, by: Criterion, seed: int, max_iter: int, progress: Progress
+def choose_strengths(
+    cells: Cells, prior: SmoothPrior, start: Floats, by: Criterion, seed: int, max_iter: int, progress: Progress
 ) -> dict[str, float]:
     """The strength of every term; `start`: propensities, and latent effects as their exponentials."""
-    halves = split(cells, np.random.default_rng(seed))
+    halves = split_halves(cells, np.random.default_rng(seed))
     folds = [_Fold(halves[0], halves[1]), _Fold(halves[1], halves[0])]
     latest = [start, start]
     scores: dict[tuple[int, ...], float] = {}
@@ -78,7 +78,7 @@ def choose(
     def score(powers: tuple[int, ...]) -> float:
         if powers not in scores:
             progress("choosing the prior's strength", len(scores) + 1, 0)
-            root = prior.root(_strengths(prior, powers))
+            root = prior.root(_to_strengths(prior, powers))
             precision = csr_array(root.T @ root)
             total = 0.0
             for k, fold in enumerate(folds):
@@ -105,42 +105,42 @@ def choose(
             if score(weaker) < enough:
                 break
             best = weaker
-    return _strengths(prior, best)
+    return _to_strengths(prior, best)
 
 
-def _strengths(prior: Smooth, powers: tuple[int, ...]) -> dict[str, float]:
+def _to_strengths(prior: SmoothPrior, powers: tuple[int, ...]) -> dict[str, float]:
     return {name: float(10.0 ** (power / 2)) for name, power in zip(prior.terms, powers, strict=True)}
 
 
-def split(cells: Cells, rng: np.random.Generator) -> tuple[Cells, Cells]:
+def split_halves(cells: Cells, rng: np.random.Generator) -> tuple[Cells, Cells]:
     """Every impression to one of two halves; of each, what tells propensities apart."""
     clicks = cells.clicks.astype(np.int64)
     skips = cells.impressions.astype(np.int64) - clicks
     clicked, skipped = rng.binomial(clicks, 0.5), rng.binomial(skips, 0.5)
 
-    def half(of_clicks: NDArray[np.int64], of_skips: NDArray[np.int64]) -> Cells:
+    def build_half(of_clicks: NDArray[np.int64], of_skips: NDArray[np.int64]) -> Cells:
         amounts = (of_clicks + of_skips).astype(np.uint64), of_clicks.astype(np.uint64)
-        return telling(shown(Cells(cells.offsets, cells.factor, *amounts)))
+        return keep_clicked_items(drop_unshown(Cells(cells.offsets, cells.factor, *amounts)))
 
-    return half(clicked, skipped), half(clicks - clicked, skips - skipped)
+    return build_half(clicked, skipped), build_half(clicks - clicked, skips - skipped)
 
 
-def telling(cells: Cells) -> Cells:
+def keep_clicked_items(cells: Cells) -> Cells:
     """Only items with a click and two cells: any propensities fit the others. What `boundary.informative` would
     leave out besides stays: a prior bounds ratios that clicks do not."""
-    of_item = np.where(by_item(cells.offsets, cells.clicks) > 0, 0, boundary.NOWHERE).astype(np.int32)
+    of_item = np.where(total_by_item(cells.offsets, cells.clicks) > 0, 0, boundary.NOWHERE).astype(np.int32)
     of_factor = np.zeros(int(cells.factor.max(initial=0)) + 1, np.int32)
-    return boundary.informative(cells, of_factor, of_item)
+    return boundary.keep_informative(cells, of_factor, of_item)
 
 
-def shown(cells: Cells) -> Cells:
+def drop_unshown(cells: Cells) -> Cells:
     """Without cells that have no impressions; items that lose all of theirs stay, with none."""
-    offsets, keep = _kept(cells.offsets, cells.impressions)
+    offsets, keep = _index_shown(cells.offsets, cells.impressions)
     return Cells(offsets, cells.factor[keep], cells.impressions[keep], cells.clicks[keep])
 
 
 @jit
-def _kept(offsets: NDArray[np.int64], impressions: Amounts) -> tuple[NDArray[np.int64], Codes]:
+def _index_shown(offsets: NDArray[np.int64], impressions: Amounts) -> tuple[NDArray[np.int64], Codes]:
     out = np.empty_like(offsets)
     keep = np.empty(impressions.shape[0], np.int32)
     n = 0

@@ -20,20 +20,20 @@ from scipy.sparse.csgraph import connected_components
 from elute.cells.counts import Amounts, Cells
 from elute.estimate.solve.problem import Codes, Floats
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import Parents, link, roots, singletons
+from elute.kernels.unionfind import Parents, find_roots, link, singletons
 
 NOWHERE = -1
-"""The part of factors and items without a click: they are no part of the fit, their estimate is 0."""
+"""The part of factors and items without a click: they are not part of the fit, their estimate is 0."""
 
 
-def parts(cells: Cells, n_factors: int) -> tuple[Codes, Codes]:
+def find_parts(cells: Cells, n_factors: int) -> tuple[Codes, Codes]:
     """The part within which ratios are finite, of every factor and every item."""
-    found = joined(cells, n_factors)
-    of_factor = strong(found.group, found.clicked, crossings(cells, found))
-    return of_factor, part_of_item(found.first, of_factor)
+    found = group_by_clicks(cells, n_factors)
+    of_factor = find_strong_parts(found.group, found.clicked, find_crossings(cells, found))
+    return of_factor, assign_items(found.first, of_factor)
 
 
-class Joined(NamedTuple):
+class ClickGroups(NamedTuple):
     """Factors joined by items clicked under both: `group` has the smallest factor of each one's group, `first` for
     every item a factor it was clicked under (or `NOWHERE`); `clicked`: factors with a click."""
 
@@ -42,21 +42,21 @@ class Joined(NamedTuple):
     clicked: NDArray[np.bool_]
 
 
-def joined(cells: Cells, n_factors: int) -> Joined:
+def group_by_clicks(cells: Cells, n_factors: int) -> ClickGroups:
     """Of these cells."""
     parent = singletons(n_factors)
     first = np.full(len(cells.offsets) - 1, NOWHERE, np.int32)
     clicked = np.zeros(n_factors, np.bool_)
     _link_clicked(cells.offsets, cells.factor, cells.clicks, parent, first, clicked)
-    return Joined(roots(parent), first, clicked)
+    return ClickGroups(find_roots(parent), first, clicked)
 
 
-def crossings(cells: Cells, found: Joined) -> NDArray[np.int32]:
+def find_crossings(cells: Cells, found: ClickGroups) -> NDArray[np.int32]:
     """Cells without a click that lead from their item's group to another: (group of the item, group of the factor)."""
-    return _unclicked(cells.offsets, cells.factor, found.first, found.clicked, found.group)
+    return _list_crossings(cells.offsets, cells.factor, found.first, found.clicked, found.group)
 
 
-def strong(group: Codes, clicked: NDArray[np.bool_], edges: NDArray[np.int32]) -> Codes:
+def find_strong_parts(group: Codes, clicked: NDArray[np.bool_], edges: NDArray[np.int32]) -> Codes:
     """The part of every factor: strongly connected groups."""
     if len(edges):
         n = len(group)
@@ -65,12 +65,12 @@ def strong(group: Codes, clicked: NDArray[np.bool_], edges: NDArray[np.int32]) -
     return np.where(clicked, group, NOWHERE).astype(np.int32)
 
 
-def part_of_item(first: Codes, of_factor: Codes) -> Codes:
+def assign_items(first: Codes, of_factor: Codes) -> Codes:
     """The part of every item: that of a factor it was clicked under."""
     return np.where(first >= 0, of_factor[first], NOWHERE).astype(np.int32)
 
 
-def main_parts(clicks: Floats, component: Codes, of_factor: Codes) -> NDArray[np.int64]:
+def find_main_parts(clicks: Floats, component: Codes, of_factor: Codes) -> NDArray[np.int64]:
     """For each component, its part with the most clicks: the one that is reported. All by factor."""
     inside = np.flatnonzero(of_factor != NOWHERE)
     total = np.bincount(of_factor[inside], clicks[inside], minlength=len(clicks))
@@ -78,10 +78,10 @@ def main_parts(clicks: Floats, component: Codes, of_factor: Codes) -> NDArray[np
     return of_factor[best[np.unique(component[best], return_index=True)[1]]].astype(np.int64)
 
 
-def sentence(apart: NDArray[np.bool_], names: Callable[[NDArray[np.integer]], str]) -> str:
+def describe_apart(apart: NDArray[np.bool_], names: Callable[[NDArray[np.integer]], str]) -> str:
     """Of the factors that are not in the main part of their component."""
     return (
-        f"{apart.sum():,} factors have no finite propensity beside the rest of their component, as no chain "
+        f"{apart.sum():,} factors have no finite propensity relative to the rest of their component, as no chain "
         f"of clicks ties them to it both ways: {names(np.flatnonzero(apart))}"
     )
 
@@ -107,7 +107,7 @@ def _link_clicked(
 
 
 @jit
-def _unclicked(
+def _list_crossings(
     offsets: NDArray[np.int64], factor: Codes, first: Codes, clicked: NDArray[np.bool_], group: Codes
 ) -> NDArray[np.int32]:
     """Cells that lead from their item's group to another: (group of the item, group of the factor)."""
@@ -131,15 +131,15 @@ def _unclicked(
 
 def restrict(cells: Cells, of_factor: Codes, of_item: Codes) -> Cells:
     """Without the cells that lead from one part to another: in the limit they have p = 0 and no say."""
-    return _within(cells, of_factor, of_item, 0) if _crosses(*cells[:2], of_factor, of_item) else cells
+    return _keep_within(cells, of_factor, of_item, 0) if _crosses(*cells[:2], of_factor, of_item) else cells
 
 
-def informative(cells: Cells, of_factor: Codes, of_item: Codes) -> Cells:
+def keep_informative(cells: Cells, of_factor: Codes, of_item: Codes) -> Cells:
     """The cells, within parts, of items seen under two factors or more: one cell alone fits any propensity."""
-    return _within(cells, of_factor, of_item, 2)
+    return _keep_within(cells, of_factor, of_item, 2)
 
 
-def _within(cells: Cells, of_factor: Codes, of_item: Codes, least: int) -> Cells:
+def _keep_within(cells: Cells, of_factor: Codes, of_item: Codes, least: int) -> Cells:
     offsets, factor = np.zeros_like(cells.offsets), np.empty_like(cells.factor)
     impressions, clicks = np.empty_like(cells.impressions), np.empty_like(cells.clicks)
     items, n = _copy_within(*cells, of_factor, of_item, least, offsets, factor, impressions, clicks)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elute.cells.counts import Amounts, Cells
-from elute.estimate.solve.interior import Maximum
+from elute.estimate.solve.interior import Maximum, describe_distance
 from elute.estimate.solve.laplacian import solve
 from elute.estimate.solve.problem import Codes, Floats
 from elute.kernels.jit import jit
@@ -44,7 +44,7 @@ def maximise(
     log_o = np.log(o)
     weight, right, scale = np.empty(len(cells.factor)), np.empty_like(log_o), np.empty_like(log_o)
 
-    def terms(at: Floats) -> float:
+    def evaluate(at: Floats) -> float:
         value = linearise(*cells, at, weight, right, scale)
         if prior is None:
             return value
@@ -53,7 +53,7 @@ def maximise(
         np.add(scale, prior.diagonal(), out=scale)
         return value - 0.5 * float(at @ pull)
 
-    value = terms(log_o)
+    value = evaluate(log_o)
     for iteration in range(max_iter + 1):
         step, energy, _, solved = solve(*cells[:2], weight, prior, right, scale, _SHARE, _CG_STEPS)
         if energy**0.5 <= tolerance and solved:
@@ -62,12 +62,12 @@ def maximise(
             break
         progress("fitting", iteration + 1, max_iter)
         length, least = 1.0, value - _ROUNDING * abs(value)
-        while not (value := terms(log_o + length * step)) >= least + _ARMIJO * length * energy:
+        while not (value := evaluate(log_o + length * step)) >= least + _ARMIJO * length * energy:
             length *= _SHRINK
             if length < _SHORTEST:
                 return Maximum(log_o, iteration, "no step raises the likelihood")
         log_o = log_o + length * step
-    return Maximum(log_o, max_iter, f"stopped after {max_iter} steps, {energy**0.5:.1g} standard errors away")
+    return Maximum(log_o, max_iter, f"stopped after {max_iter} steps, {describe_distance(energy**0.5)}")
 
 
 def score(cells: Cells, o: Floats) -> float:
@@ -77,7 +77,9 @@ def score(cells: Cells, o: Floats) -> float:
 
 
 @jit
-def items(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats) -> Floats:
+def estimate_items(
+    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats
+) -> Floats:
     """C/Σ n·o of every item: unbiased, not bound by r·o ≤ 1; 0 for one without clicks."""
     out = np.zeros(offsets.shape[0] - 1)
     for item in range(out.shape[0]):

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from elute.cells.counts import Amounts
 from elute.estimate.solve.problem import Codes, Floats, Problem
 from elute.estimate.solve.standard_errors import invert
-from elute.identify.information import references
+from elute.identify.information import find_references
 from elute.kernels.jit import jit
 
 _MOST_WORK = 5e10
 """Σ (factors of an item)³ up to which errors are computed."""
 
 
-class Links(NamedTuple):
+class ComparedPairs(NamedTuple):
     """Pairs of factors that were compared: b of either side, and the stiffness."""
 
     first: NDArray[np.int64]
@@ -38,13 +38,13 @@ class Links(NamedTuple):
     stiffness: Floats
 
     @classmethod
-    def of(cls, first: NDArray[np.int64], second: NDArray[np.int64]) -> Self:
+    def without_weight(cls, first: NDArray[np.int64], second: NDArray[np.int64]) -> Self:
         """Links that say nothing."""
         return cls(first, second, *np.zeros((3, len(first))))
 
 
 def harvest_errors(
-    problem: Problem, links: Links, equal: bool, propensity: Floats, relevance: Floats
+    problem: Problem, links: ComparedPairs, equal: bool, propensity: Floats, relevance: Floats
 ) -> tuple[Floats, Floats]:
     """log_se of every factor, against its component's largest propensity, and of every item.
 
@@ -53,19 +53,19 @@ def harvest_errors(
     if float((np.diff(problem.cells.offsets).astype(np.float64) ** 3).sum()) > _MOST_WORK:
         return np.full(n, np.nan), np.full(problem.n_items, np.nan)
     known = propensity > 0
-    free = np.flatnonzero(known & (references(propensity, problem.component) != np.arange(n)))
+    free = np.flatnonzero(known & (find_references(propensity, problem.component) != np.arange(n)))
     inverse = np.zeros((n, n))
-    inverse[np.ix_(free, free)] = _inverse(links, free, n)
+    inverse[np.ix_(free, free)] = _invert_stiffness(links, free, n)
     strength = np.zeros((n, n))
     strength[links.first, links.second], strength[links.second, links.first] = links.at_first, links.at_second
     given = (*problem.cells[:3], propensity, relevance, strength, equal)
-    covariance = inverse @ _noise(*given) @ inverse
+    covariance = inverse @ _sum_noise(*given) @ inverse
     of_items = _item_variances(*given, inverse, covariance)
     of_factors = np.where(known, np.diagonal(covariance), np.nan)
     return np.sqrt(np.maximum(of_factors, 0.0)), np.sqrt(np.maximum(of_items, 0.0))
 
 
-def _inverse(links: Links, free: NDArray[np.int64], n: int) -> Floats:
+def _invert_stiffness(links: ComparedPairs, free: NDArray[np.int64], n: int) -> Floats:
     """Of K without the rows that are not free."""
     matrix = np.zeros((n, n))
     for a, b in ((links.first, links.second), (links.second, links.first)):
@@ -75,20 +75,20 @@ def _inverse(links: Links, free: NDArray[np.int64], n: int) -> Floats:
 
 
 @jit
-def weight_of(n: float, m: float, equal: bool) -> float:
+def pair_weight(n: float, m: float, equal: bool) -> float:
     """What an item seen n and m times under two factors weighs."""
     return 1.0 if equal else n * m / (n + m)
 
 
 @jit
-def _spread(n: float, p: float) -> float:
+def _rate_variance(n: float, p: float) -> float:
     """The variance of a click rate; p counts as at most n/(n+1). 0 where p is 0 or no number."""
     p = min(p, n / (n + 1.0))
     return p * (1.0 - p) / n if p > 0.0 else 0.0
 
 
 @jit
-def _answer(
+def _fill_response(
     begin: int, end: int, cell: int, factor: Codes, impressions: Amounts, strength: Floats, equal: bool, out: Floats
 ) -> None:
     """g of a cell, over the cells of its item."""
@@ -96,13 +96,13 @@ def _answer(
     for other in range(begin, end):
         b = strength[factor[cell], factor[other]]
         if other != cell and b > 0.0:
-            b *= weight_of(float(impressions[cell]), float(impressions[other]), equal)
+            b *= pair_weight(float(impressions[cell]), float(impressions[other]), equal)
             out[other - begin] -= b
             out[cell - begin] += b
 
 
 @jit
-def _noise(
+def _sum_noise(
     offsets: NDArray[np.int64],
     factor: Codes,
     impressions: Amounts,
@@ -118,10 +118,10 @@ def _noise(
     for item in range(offsets.shape[0] - 1):
         begin, end = offsets[item], offsets[item + 1]
         for cell in range(begin, end):
-            spread = _spread(float(impressions[cell]), relevance[item] * propensity[factor[cell]])
+            spread = _rate_variance(float(impressions[cell]), relevance[item] * propensity[factor[cell]])
             if spread == 0.0:
                 continue
-            _answer(begin, end, cell, factor, impressions, strength, equal, g)
+            _fill_response(begin, end, cell, factor, impressions, strength, equal, g)
             n = 0
             for a in range(begin, end):
                 if g[a - begin] != 0.0:
@@ -170,9 +170,9 @@ def _item_variances(
                         total += share * covariance[factor[a], factor[b]] * other
         for cell in range(begin, end):
             n = float(impressions[cell])
-            spread = _spread(n, relevance[item] * propensity[factor[cell]])
+            spread = _rate_variance(n, relevance[item] * propensity[factor[cell]])
             if spread > 0.0:
-                _answer(begin, end, cell, factor, impressions, strength, equal, g)
+                _fill_response(begin, end, cell, factor, impressions, strength, equal, g)
                 own = n / (relevance[item] * reach)
                 total += spread * own * (own - 2.0 * (pull * g[: end - begin]).sum())
         out[item] = total

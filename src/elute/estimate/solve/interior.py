@@ -26,8 +26,8 @@ from scipy.sparse import csr_array
 from elute.cells.counts import Amounts, Cells
 from elute.estimate.solve.laplacian import solve
 from elute.estimate.solve.problem import Codes, Floats
-from elute.estimate.solve.profile import BELOW_ONE, barrier_of, fit_items
-from elute.kernels.blocks import each
+from elute.estimate.solve.profile import BELOW_ONE, fit_items, scale_barrier
+from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
 from elute.progress import Progress
 
@@ -106,7 +106,7 @@ def _linearise(
                 gained += s * math.log(1.0 - p)
             else:
                 slack = -(theta + log_o[t])
-                own = barrier_of(c, barrier)
+                own = scale_barrier(c, barrier)
                 implied = own / slack
                 multiplier[bound] = min(max(multiplier[bound], implied / _SPREAD), implied * _SPREAD)
                 pull = c - implied
@@ -127,7 +127,7 @@ def _linearise(
 
 
 @jit
-def _steps(
+def _compute_steps(
     offsets: NDArray[np.int64],
     factor: Codes,
     impressions: Amounts,
@@ -144,8 +144,8 @@ def _steps(
     step_multiplier: Floats,
 ) -> tuple[float, float]:
     """Fill in the steps of items and multipliers; how far one can go until some η, or multiplier, is 0."""
-    room = math.inf
-    multiplier_room = math.inf
+    reach = math.inf
+    multiplier_reach = math.inf
     bound = 0
     for item in range(offsets.shape[0] - 1):
         begin, end = offsets[item], offsets[item + 1]
@@ -158,15 +158,15 @@ def _steps(
             change = step_r[item] + step_o[t]
             slack = -(log_r[item] + log_o[t])
             if change > 0.0:
-                room = min(room, slack / change)
+                reach = min(reach, slack / change)
             if impressions[cell] == clicks[cell]:
                 current = multiplier[bound]
-                step = (barrier_of(float(clicks[cell]), barrier) + current * change) / slack - current
+                step = (scale_barrier(float(clicks[cell]), barrier) + current * change) / slack - current
                 step_multiplier[bound] = step
                 if step < 0.0:
-                    multiplier_room = min(multiplier_room, -current / step)
+                    multiplier_reach = min(multiplier_reach, -current / step)
                 bound += 1
-    return room, multiplier_room
+    return reach, multiplier_reach
 
 
 def _linearise_blocks(
@@ -184,7 +184,7 @@ def _linearise_blocks(
 ) -> float:
     """`_linearise` over all items; `before`: the cells clicked every time that come before each item."""
 
-    def part(own: slice, offsets: NDArray[np.int64]) -> tuple[float, Floats, Floats]:
+    def run_block(own: slice, offsets: NDArray[np.int64]) -> tuple[float, Floats, Floats]:
         rights, scales, bound = np.empty_like(log_o), np.empty_like(log_o), slice(*before[[own.start, own.stop]])
         value = _linearise(
             offsets, cells.factor, cells.impressions, cells.clicks, log_o, log_r[own], barrier, multiplier[bound],
@@ -192,12 +192,12 @@ def _linearise_blocks(
         )  # fmt: skip
         return value, rights, scales
 
-    values, rights, scales = zip(*each(part, cells.offsets), strict=True)
+    values, rights, scales = zip(*map_blocks(run_block, cells.offsets), strict=True)
     right[:], scale[:] = sum(rights), sum(scales)
     return float(sum(values))
 
 
-def _steps_blocks(
+def _compute_steps_blocks(
     cells: Cells,
     before: NDArray[np.int64],
     log_o: Floats,
@@ -211,17 +211,17 @@ def _steps_blocks(
     step_r: Floats,
     step_multiplier: Floats,
 ) -> tuple[float, float]:
-    """`_steps` over all items."""
+    """`_compute_steps` over all items."""
 
-    def part(own: slice, offsets: NDArray[np.int64]) -> tuple[float, float]:
+    def run_block(own: slice, offsets: NDArray[np.int64]) -> tuple[float, float]:
         bound = slice(*before[[own.start, own.stop]])
-        return _steps(
+        return _compute_steps(
             offsets, cells.factor, cells.impressions, cells.clicks, log_o, log_r[own], barrier, multiplier[bound],
             weight, force[own], mass[own], step_o, step_r[own], step_multiplier[bound],
         )  # fmt: skip
 
-    rooms, multiplier_rooms = zip(*each(part, cells.offsets), strict=True)
-    return min(rooms), min(multiplier_rooms)
+    reaches, multiplier_reaches = zip(*map_blocks(run_block, cells.offsets), strict=True)
+    return min(reaches), min(multiplier_reaches)
 
 
 def maximise(
@@ -262,23 +262,24 @@ def maximise(
             break
         progress("fitting", iteration + 1, max_iter)
         state = log_o, log_r, barrier, multiplier, weight, force, mass
-        room, multiplier_room = _steps_blocks(cells, before, *state, step_o, step_r, step_multiplier)
-        length = min(1.0, _TO_BOUND * room)
-        multiplier = multiplier + min(1.0, _TO_BOUND * multiplier_room) * step_multiplier
+        reach, multiplier_reach = _compute_steps_blocks(cells, before, *state, step_o, step_r, step_multiplier)
+        length = min(1.0, _TO_BOUND * reach)
+        multiplier = multiplier + min(1.0, _TO_BOUND * multiplier_reach) * step_multiplier
         least = value - _ROUNDING * abs(value)
         while not (
             (value := linearise(log_o + length * step_o, log_r + length * step_r)) >= least + _ARMIJO * length * energy
         ):
             length *= _SHRINK
             if length < _SHORTEST:
-                return Maximum(log_o, iteration, f"no step raises the likelihood, {_away(distance)}")
+                return Maximum(log_o, iteration, f"no step raises the likelihood, {describe_distance(distance)}")
         log_o, log_r = log_o + length * step_o, log_r + length * step_r
         share = min(_LOOSE, max(energy, _TIGHT))
         if length >= _LONG and barrier > BARRIER:
             barrier = max(BARRIER, barrier * _FALL)
             value = linearise(log_o, log_r)
-    return Maximum(log_o, max_iter, f"stopped after {max_iter} steps, {_away(distance)}")
+    return Maximum(log_o, max_iter, f"stopped after {max_iter} steps, {describe_distance(distance)}")
 
 
-def _away(distance: float) -> str:
+def describe_distance(distance: float) -> str:
+    """How far a search ended from the maximum, in words."""
     return f"{distance:.1g} standard errors from the maximum"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
 
-from elute.kernels.blocks import each
+from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ _DELAY = 5
 
 def multiply(offsets: Offsets, factor: Codes, weight: Floats, v: Floats) -> Floats:
     """L·v."""
-    return np.asarray(sum(each(lambda _, own: _multiply(own, factor, weight, v), offsets)))
+    return np.asarray(sum(map_blocks(lambda _, own: _multiply(own, factor, weight, v), offsets)))
 
 
 @jit
@@ -71,7 +71,7 @@ def diagonal(offsets: Offsets, factor: Codes, weight: Floats, n_factors: int) ->
 
 
 @jit
-def grounded(offsets: Offsets, factor: Codes, weight: Floats, row: Codes, size: int) -> Floats:
+def grounded_laplacian(offsets: Offsets, factor: Codes, weight: Floats, row: Codes, size: int) -> Floats:
     """L as a dense matrix without the factors whose `row` is -1; its inverse holds resistances to those."""
     out = np.zeros((size, size))
     for item in range(offsets.shape[0] - 1):
@@ -91,7 +91,7 @@ def grounded(offsets: Offsets, factor: Codes, weight: Floats, row: Codes, size: 
     return out
 
 
-class Solve(NamedTuple):
+class LinearSolution(NamedTuple):
     """A solution of L·x = b, its energy bᵀx, and whether the steps sufficed."""
 
     x: Floats
@@ -102,7 +102,7 @@ class Solve(NamedTuple):
 
 def conjugate_gradients(
     product: Callable[[Floats], Floats], b: Floats, scale: Floats, share: float, max_steps: int
-) -> Solve:
+) -> LinearSolution:
     """Solve L·x = b with the diagonal `scale` as preconditioner (1 where it is 0), to a given share of energy.
 
     The error is measured where it matters: b being a gradient, the energy bᵀL⁺b is the squared distance to
@@ -122,19 +122,19 @@ def conjugate_gradients(
         image = product(direction)
         curvature = float(direction @ image)
         if along <= floor or curvature <= 0.0:
-            return Solve(x, energy, step - 1, True)
+            return LinearSolution(x, energy, step - 1, True)
         length = along / curvature
         x += length * direction
         residual -= length * image
         gains.append(length * along)
         energy += gains[-1]
         if step > _DELAY and sum(gains[-_DELAY:]) <= share * energy:
-            return Solve(x, energy, step, True)
+            return LinearSolution(x, energy, step, True)
         z = inverse * residual
         following = float(residual @ z)
         direction = z + (following / along) * direction
         along = following
-    return Solve(x, energy, max_steps, False)
+    return LinearSolution(x, energy, max_steps, False)
 
 
 def solve(
@@ -146,20 +146,22 @@ def solve(
     scale: Floats,
     share: float,
     max_steps: int,
-) -> Solve:
+) -> LinearSolution:
     """Solve (L + Q)·x = b, with Q the precision of a prior, which must tie all unknowns to each other, or None.
 
     Strengths of a prior may differ by orders of magnitude, which conjugate gradients do not take well: up to
     `DIRECT` unknowns they are spared. `scale`: the diagonal."""
     if prior is not None and len(b) <= DIRECT:
-        matrix = prior.toarray() + grounded(offsets, factor, weight, np.arange(len(b), dtype=np.int32), len(b))
+        matrix = prior.toarray() + grounded_laplacian(
+            offsets, factor, weight, np.arange(len(b), dtype=np.int32), len(b)
+        )
         x = np.zeros_like(b)
         try:
             x[1:] = cho_solve(cho_factor(matrix[1:, 1:]), b[1:])
         except LinAlgError:
             pass
         else:
-            return Solve(x, float(b @ x), 1, True)
+            return LinearSolution(x, float(b @ x), 1, True)
 
     def product(v: Floats) -> Floats:
         image = multiply(offsets, factor, weight, v)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts
 from elute.estimate.solve.problem import Codes, Floats
-from elute.kernels.blocks import each
+from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
 
 BELOW_ONE = 1.0 - 2.0**-53
@@ -28,7 +28,7 @@ _MAX_STEPS = 100
 
 
 @jit
-def barrier_of(clicks: float, barrier: float) -> float:
+def scale_barrier(clicks: float, barrier: float) -> float:
     """What stands for the missing impressions without a click of a cell clicked every time. Beyond a million
     clicks it grows with them: the distance to p = 1 it leaves must not drown in rounding."""
     return barrier * max(1.0, 1e-6 * clicks)
@@ -41,7 +41,7 @@ def fit_items(
 
     A cell clicked every time would have p = 1 and infinite log-odds: it counts as having had `barrier`
     impressions without a click."""
-    return np.concatenate(each(lambda _, own: _fit_items(own, factor, impressions, clicks, o, barrier), offsets))
+    return np.concatenate(map_blocks(lambda _, own: _fit_items(own, factor, impressions, clicks, o, barrier), offsets))
 
 
 @jit
@@ -57,7 +57,7 @@ def _fit_items(
         r = math.inf
         for cell in range(begin, end):
             c = float(clicks[cell])
-            s = max(float(impressions[cell]) - c, barrier_of(c, barrier))
+            s = max(float(impressions[cell]) - c, scale_barrier(c, barrier))
             reach = o[factor[cell]] * (total + s)
             if reach > 0.0:
                 r = min(r, total / reach)
@@ -69,7 +69,7 @@ def _fit_items(
             for cell in range(begin, end):
                 c = float(clicks[cell])
                 p = min(r * o[factor[cell]], BELOW_ONE)
-                part = max(float(impressions[cell]) - c, barrier_of(c, barrier)) * p / (1.0 - p)
+                part = max(float(impressions[cell]) - c, scale_barrier(c, barrier)) * p / (1.0 - p)
                 skipped += part
                 slope += part / (1.0 - p)
             excess = math.log(skipped / total)

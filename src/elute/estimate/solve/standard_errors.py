@@ -22,11 +22,11 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse import csr_array
 
 from elute.cells.counts import Amounts
-from elute.estimate.solve.laplacian import conjugate_gradients, diagonal, grounded, multiply
+from elute.estimate.solve.laplacian import conjugate_gradients, diagonal, grounded_laplacian, multiply
 from elute.estimate.solve.problem import Codes, Floats, Problem
-from elute.identify.information import references
+from elute.identify.information import find_references
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import Parents, link, roots, singletons
+from elute.kernels.unionfind import Parents, find_roots, link, singletons
 
 DENSE = 5_000
 DRAWS = 200
@@ -64,49 +64,50 @@ def variances(problem: Problem, propensity: Floats, w: Floats, own: Floats, root
     offsets, factor = problem.cells.offsets, problem.cells.factor
     parent = singletons(problem.n_factors)
     link_informed(offsets, factor, w, parent)
-    group, reference = roots(parent), references(propensity, problem.component)
+    group, reference = find_roots(parent), find_references(propensity, problem.component)
     tied = (group == group[reference]) & (propensity > 0)
     free = tied & (reference != np.arange(problem.n_factors))
     if (free.sum() if root is None else root.shape[1]) > DENSE:
-        of_factors, of_items = _sampled(offsets, factor, w, own, reference, root)
+        of_factors, of_items = _sample_variances(offsets, factor, w, own, reference, root)
     elif root is None:
-        of_factors, of_items = _exact(offsets, factor, w, own, free)
+        of_factors, of_items = _exact_variances(offsets, factor, w, own, free)
     else:
-        of_factors, of_items = _posterior(offsets, factor, w, own, reference, root)
-    where = informed_factor(offsets, factor, own)
+        of_factors, of_items = _posterior_variances(offsets, factor, w, own, reference, root)
+    where = find_informed_factor(offsets, factor, own)
     known = (where >= 0) & tied[where]
     mass = np.where(known, masses(offsets, own), np.nan)
     return Variances(np.where(tied, of_factors, np.nan), np.where(known, of_items, np.nan), mass)
 
 
-def _exact(
+def _exact_variances(
     offsets: NDArray[np.int64], factor: Codes, w: Floats, own: Floats, free: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """Variances by factor and item from a dense inverse over the `free` factors; the others are grounded."""
     row = np.where(free, np.cumsum(free) - 1, -1).astype(np.int32)
-    covariance = inverse(grounded(offsets, factor, w, row, int(free.sum())))
+    covariance = invert_scaled(grounded_laplacian(offsets, factor, w, row, int(free.sum())))
     of_factors = np.zeros(len(free))
     of_factors[free] = np.diagonal(covariance)
     return of_factors, item_variances(offsets, factor, own, row, covariance)
 
 
-def _posterior(
+def _posterior_variances(
     offsets: NDArray[np.int64], factor: Codes, w: Floats, own: Floats, reference: NDArray[np.int64], root: csr_array
 ) -> tuple[Floats, Floats]:
-    """As `_exact` with a prior. It ties the components to each other, so one factor is grounded, not one in each."""
+    """As `_exact_variances` with a prior. It ties the components to each other: one factor is grounded, not one in
+    each."""
     n, size = len(reference), root.shape[1]
     row = np.arange(n, dtype=np.int32)
     matrix = (root.T @ root).toarray()
-    matrix[:n, :n] += grounded(offsets, factor, w, row, n)
+    matrix[:n, :n] += grounded_laplacian(offsets, factor, w, row, n)
     covariance = np.zeros((size, size))
-    covariance[1:, 1:] = inverse(np.ascontiguousarray(matrix[1:, 1:]))
+    covariance[1:, 1:] = invert_scaled(np.ascontiguousarray(matrix[1:, 1:]))
     covariance = covariance[:n, :n]
     across = covariance[:, reference]
     covariance = covariance - across - across.T + covariance[np.ix_(reference, reference)]
     return np.maximum(np.diagonal(covariance), 0.0), item_variances(offsets, factor, own, row, covariance)
 
 
-def inverse(matrix: Floats) -> Floats:
+def invert_scaled(matrix: Floats) -> Floats:
     """`invert`, scaled to a unit diagonal first: counts of different sizes stay apart from rounding."""
     scale = np.sqrt(np.diagonal(matrix))
     for _ in range(2):
@@ -131,7 +132,7 @@ def invert(matrix: Floats) -> Floats:
     return np.asarray(half)
 
 
-def _sampled(
+def _sample_variances(
     offsets: NDArray[np.int64],
     factor: Codes,
     w: Floats,
@@ -190,7 +191,7 @@ def link_informed(offsets: NDArray[np.int64], factor: Codes, w: Floats, parent: 
 
 
 @jit
-def informed_factor(offsets: NDArray[np.int64], factor: Codes, w: Floats) -> Codes:
+def find_informed_factor(offsets: NDArray[np.int64], factor: Codes, w: Floats) -> Codes:
     """For every item a factor it has information under; -1: none."""
     out = np.full(offsets.shape[0] - 1, -1, np.int32)
     for item in range(out.shape[0]):

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.identify.generic import rigid
-from elute.identify.generic.elimination_order import take_up
-from elute.identify.generic.equations import Model, pose
-from elute.identify.generic.field import PRIMES, SMALLEST, random_prime, random_residues
-from elute.identify.generic.nullspace import null_directions
+from elute.identify.generic.elimination_order import order_factors
+from elute.identify.generic.equations import FactorModel, pose_equations
+from elute.identify.generic.field import PRIMES, SMALLEST, draw_prime, draw_residues
+from elute.identify.generic.nullspace import find_null_directions
 from elute.identify.generic.supports import Codes, Ints, Supports
-from elute.kernels.unionfind import link_cells, roots, singletons
+from elute.kernels.unionfind import find_roots, link_cells, singletons
 
 ERROR = 1e-9
 """Points are drawn until the null dimension is too large with at most this probability."""
@@ -44,19 +44,19 @@ class Degrees(NamedTuple):
     """Probability that some null dimension is too large."""
 
 
-def components(supports: Supports, n: int) -> Codes:
+def find_components(supports: Supports, n: int) -> Codes:
     """The smallest factor of every factor's component, for `n` factors."""
     parent = singletons(n)
     link_cells(parent, supports.offsets, supports.factor, np.arange(n, dtype=np.int32))
-    return roots(parent)
+    return find_roots(parent)
 
 
-def degrees(supports: Supports, model: Model, n: int, rng: np.random.Generator) -> Degrees:
+def count_degrees(supports: Supports, model: FactorModel, n: int, rng: np.random.Generator) -> Degrees:
     """Degrees of freedom of `n` factors."""
-    speaking = _longer(*supports, model.base)
+    speaking = _keep_long_supports(*supports, model.base)
     copies = np.minimum(speaking.items, model.copies)
-    order = take_up(speaking.offsets, speaking.factor, copies, model.base, n)
-    label = components(speaking, n)[order]
+    order = order_factors(speaking.offsets, speaking.factor, copies, model.base, n)
+    label = find_components(speaking, n)[order]
     starts = np.concatenate((np.flatnonzero(np.diff(label, prepend=-1)), [n]))
     sizes = np.diff(starts)
     part = np.empty(n, np.int32)
@@ -67,24 +67,24 @@ def degrees(supports: Supports, model: Model, n: int, rng: np.random.Generator) 
     null, together = sizes * model.width, np.ones(n, np.bool_)
     miss, error = 1.0, 0.0
     while (null > floor).any():
-        p = random_prime(rng)
-        vectors = random_residues(rng, (n, model.width), p)
-        system = pose(speaking, copies, order, model, vectors, p, rng)
+        p = draw_prime(rng)
+        vectors = draw_residues(rng, (n, model.width), p)
+        system = pose_equations(speaking, copies, order, model, vectors, p, rng)
         for number in np.flatnonzero(null > floor):
             begin, end = int(starts[number]), int(starts[number + 1])
-            draws = random_residues(rng, ((end - begin) * model.width,), p)
-            found, direction = null_directions(system, begin, end, model.base, model.width, p, draws)
+            draws = draw_residues(rng, ((end - begin) * model.width,), p)
+            found, direction = find_null_directions(system, begin, end, model.base, model.width, p, draws)
             if found < null[number]:
                 null[number] = found
-                together[order[begin:end]] = rigid.largest(direction, vectors[begin:end], model.base, p)
-        miss *= _miss(int(sizes[null > floor].sum()), model)
+                together[order[begin:end]] = rigid.find_largest(direction, vectors[begin:end], model.base, p)
+        miss *= _miss_probability(int(sizes[null > floor].sum()), model)
         error = miss if (null > floor).any() else 0.0
         if error <= ERROR:
             break
     return Degrees(part, null, together, error)
 
 
-def _miss(factors: int, model: Model) -> float:
+def _miss_probability(factors: int, model: FactorModel) -> float:
     """The probability that one point shows too small a rank."""
     n = factors * model.width
     size = n * (1 + model.base)
@@ -92,7 +92,7 @@ def _miss(factors: int, model: Model) -> float:
     return float(min(1.0, (size + 2 * n * model.base) / SMALLEST + primes / PRIMES))
 
 
-def _longer(offsets: Ints, factor: Codes, items: Ints, base: int) -> Supports:
+def _keep_long_supports(offsets: Ints, factor: Codes, items: Ints, base: int) -> Supports:
     """The supports of more than `base` factors: the others put no equation on factors."""
     lengths = np.diff(offsets)
     kept = lengths > base

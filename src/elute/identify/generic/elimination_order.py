@@ -18,9 +18,9 @@ _CLOSES = 1 << 32
 
 
 @jit
-def take_up(offsets: Ints, factor: Codes, copies: Ints, base: int, n_factors: int) -> Ints:
+def order_factors(offsets: Ints, factor: Codes, copies: Ints, base: int, n_factors: int) -> Ints:
     """All factors, one connected part after the other."""
-    starts, inside = by_factor(offsets, factor, n_factors)
+    starts, inside = group_by_factor(offsets, factor, n_factors)
     weight, seen = np.zeros(n_factors, np.int64), np.zeros(copies.shape[0], np.int64)
     placed = np.zeros(n_factors, np.bool_)
     order = np.empty(n_factors, np.int64)
@@ -49,7 +49,7 @@ def take_up(offsets: Ints, factor: Codes, copies: Ints, base: int, n_factors: in
 
 
 @jit
-def by_factor(offsets: Ints, factor: Codes, n_factors: int) -> tuple[Ints, Ints]:
+def group_by_factor(offsets: Ints, factor: Codes, n_factors: int) -> tuple[Ints, Ints]:
     """The supports that every factor belongs to: factor t owns starts[t] to starts[t + 1]."""
     starts = np.zeros(n_factors + 1, np.int64)
     for cell in range(factor.shape[0]):

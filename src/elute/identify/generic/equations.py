@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elute.identify.generic.elimination_order import by_factor
-from elute.identify.generic.field import Field, random_residues, solve
+from elute.identify.generic.elimination_order import group_by_factor
+from elute.identify.generic.field import Field, draw_residues, solve
 from elute.identify.generic.nullspace import System
 from elute.identify.generic.supports import Codes, Ints, Supports
 from elute.kernels.jit import jit
 
 
-class Model(NamedTuple):
+class FactorModel(NamedTuple):
     """A click model as far as counting goes."""
 
     name: str
@@ -38,8 +38,14 @@ class Model(NamedTuple):
         return self.width
 
 
-def pose(
-    supports: Supports, copies: Ints, order: Ints, model: Model, vectors: Field, p: np.uint64, rng: np.random.Generator
+def pose_equations(
+    supports: Supports,
+    copies: Ints,
+    order: Ints,
+    model: FactorModel,
+    vectors: Field,
+    p: np.uint64,
+    rng: np.random.Generator,
 ) -> System:
     """The equations at `vectors` (by place in `order`) and randomly drawn items."""
     at = np.empty(len(order), np.int32)
@@ -47,13 +53,13 @@ def pose(
     place = at[supports.factor]
     support = np.repeat(np.arange(len(copies)), np.diff(supports.offsets))
     place = place[np.lexsort((place, support))]
-    u = random_residues(rng, (int(copies.sum()), model.width), p)
+    u = draw_residues(rng, (int(copies.sum()), model.width), p)
     coefficient = np.ones((len(place), model.base), np.uint32)
     if model.base == 1 and model.name in ("pbm", "affine"):
         u[:, -1] = 1
     else:
         _combine(supports.offsets, place, vectors, p, coefficient)
-    starts, closing = _closing(supports.offsets, place, model.base, len(order))
+    starts, closing = _find_closing(supports.offsets, place, model.base, len(order))
     copy_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(copies)))
     return System(supports.offsets, place, coefficient, copy_offsets, u, starts, closing, support)
 
@@ -79,11 +85,11 @@ def _combine(offsets: Ints, place: Codes, vectors: Field, p: np.uint64, coeffici
 
 
 @jit
-def _closing(offsets: Ints, place: Codes, base: int, n: int) -> tuple[Ints, Ints]:
+def _find_closing(offsets: Ints, place: Codes, base: int, n: int) -> tuple[Ints, Ints]:
     """By place, the cells that close an equation there: all but the first `base` of each support."""
     later = np.zeros(place.shape[0], np.bool_)
     for support in range(offsets.shape[0] - 1):
         later[offsets[support] + base : offsets[support + 1]] = True
     cells = np.flatnonzero(later)
-    starts, inside = by_factor(np.arange(cells.shape[0] + 1), place[cells], n)
+    starts, inside = group_by_factor(np.arange(cells.shape[0] + 1), place[cells], n)
     return starts, cells[inside]

@@ -19,13 +19,13 @@ BITS = 29
 SMALLEST = 2 ** (BITS - 1)
 PRIMES = 13_561_907
 """How many primes lie between 2²⁸ and 2²⁹."""
-ROOM = 62
+MOST_PRODUCTS = 62
 """Products that may be added to a residue before the sum must be reduced."""
 
 _DIVISORS = np.arange(3, int((2 * SMALLEST) ** 0.5) + 2, 2)
 
 
-def random_prime(rng: np.random.Generator) -> np.uint64:
+def draw_prime(rng: np.random.Generator) -> np.uint64:
     """A prime between 2²⁸ and 2²⁹, all alike in probability."""
     while True:
         candidate = int(rng.integers(SMALLEST // 2, SMALLEST)) * 2 + 1
@@ -33,13 +33,13 @@ def random_prime(rng: np.random.Generator) -> np.uint64:
             return np.uint64(candidate)
 
 
-def random_residues(rng: np.random.Generator, shape: tuple[int, ...], p: np.uint64) -> Field:
+def draw_residues(rng: np.random.Generator, shape: tuple[int, ...], p: np.uint64) -> Field:
     """Residues other than 0."""
     return rng.integers(1, int(p), shape, np.uint32)
 
 
 @jit
-def inverse(value: np.uint64, p: np.uint64) -> np.uint64:
+def invert(value: np.uint64, p: np.uint64) -> np.uint64:
     """1/value by Fermat's little theorem."""
     result, power = np.uint64(1), value
     for bit in range(BITS):
@@ -65,7 +65,7 @@ def solve(matrix: Sums, right: Sums, p: np.uint64) -> bool:
         for both in (matrix, right):
             for j in range(both.shape[1]):
                 both[column, j], both[pivot, j] = both[pivot, j], both[column, j]
-        factor = inverse(matrix[column, column], p)
+        factor = invert(matrix[column, column], p)
         for both in (matrix, right):
             both[column] = both[column] * factor % p
         for row in range(n):

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.identify.generic.degrees import Degrees, components, degrees
-from elute.identify.generic.equations import Model
-from elute.identify.generic.supports import Codes, Ints, cells_by_item, encode, group
+from elute.identify.generic.degrees import Degrees, count_degrees, find_components
+from elute.identify.generic.equations import FactorModel
+from elute.identify.generic.supports import Codes, Ints, encode, group_supports, sort_cells
 
 MOST_DIMENSIONS = 32
 
@@ -41,7 +41,7 @@ NAMED = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class GenericComponent:
     """One component of the identifiability graph."""
 
     factors: list[Any]
@@ -69,7 +69,7 @@ class GenericIdentifiability:
     model: str
     null_dimension: int
     gauge: int
-    parts: list[Part]
+    parts: list[GenericComponent]
     """By component, most factors first."""
     loose_items: int
     """Items under too few factors to determine their own parameters, even were the factors known."""
@@ -96,7 +96,7 @@ class GenericIdentifiability:
             loose = f" {self.loose_items:,} items were shown under too few factors to determine their own parameters."
         free = f"null dimension {self.null_dimension:,}, gauge {self.gauge:,}"
         if self.error_bound:
-            free += f", too large with probability {self.error_bound:.0e} at most"
+            free += f", too large with probability at most {self.error_bound:.0e}"
         if self.identifiable:
             return f"The {self.model} model is identifiable from these cells ({free}).{loose}"
         n = len(self.parts)
@@ -135,19 +135,19 @@ def generic_identifiability(items: Any, factors: Any, model: str = "pbm", *, see
         raise EluteError(f"{len(item):,} items but {len(factor):,} factors; give one of each for every observed cell")
     if not len(item):
         raise EluteError("there are no observed cells; give at least one item and its factor")
-    cells = cells_by_item(item, factor, len(item_ids), len(factor_ids))
-    return of_cells(*cells, factor_ids, model, seed=seed)
+    cells = sort_cells(item, factor, len(item_ids), len(factor_ids))
+    return judge_cells(*cells, factor_ids, model, seed=seed)
 
 
-def of_cells(
+def judge_cells(
     offsets: Ints, factor: Codes, factor_ids: list[Any], model: str = "pbm", *, seed: int = 0
 ) -> GenericIdentifiability:
     """The verdict for distinct cells ordered by item, factors rising, as in `Counts`; ids are only handed back."""
-    chosen = parse(model)
-    supports = group(offsets, factor)
+    chosen = parse_model(model)
+    supports = group_supports(offsets, factor)
     n = len(factor_ids)
-    left = degrees(supports, chosen, n, np.random.default_rng(seed))
-    component = components(supports, n)
+    left = count_degrees(supports, chosen, n, np.random.default_rng(seed))
+    component = find_components(supports, n)
     items = np.bincount(component[supports.factor[supports.offsets[:-1]]], supports.items, n)
     missing = np.maximum(chosen.base - np.diff(supports.offsets), 0)
     by_component = np.argsort(component, kind="stable")
@@ -155,9 +155,11 @@ def of_cells(
     parts = []
     for members in np.split(by_component, starts[1:]):
         null = int(left.null[np.unique(left.part[members])].sum())
-        loose = members[~_tied(left, members)] if null > min(len(members), chosen.base) * chosen.width else members[:0]
+        loose = (
+            members[~_find_tied(left, members)] if null > min(len(members), chosen.base) * chosen.width else members[:0]
+        )
         names, unsure = [factor_ids[t] for t in members], [factor_ids[t] for t in loose]
-        parts.append(Part(names, int(items[component[members[0]]]), null, unsure))
+        parts.append(GenericComponent(names, int(items[component[members[0]]]), null, unsure))
     return GenericIdentifiability(
         model=chosen.name,
         null_dimension=int(left.null.sum()),
@@ -169,19 +171,19 @@ def of_cells(
     )
 
 
-def _tied(left: Degrees, members: Ints) -> NDArray[np.bool_]:
+def _find_tied(left: Degrees, members: Ints) -> NDArray[np.bool_]:
     """Of a component's factors, the largest set that hangs together."""
     part = np.where(left.together[members], left.part[members], -1)
     label, size = np.unique(part[part >= 0], return_counts=True)
     return np.asarray(part == label[np.argmax(size)])
 
 
-def parse(model: str) -> Model:
+def parse_model(model: str) -> FactorModel:
     """A model by name."""
-    scalar = {"pbm": Model("pbm", 1, 1), "affine": Model("affine", 1, 2)}
+    scalar = {"pbm": FactorModel("pbm", 1, 1), "affine": FactorModel("affine", 1, 2)}
     if model in scalar:
         return scalar[model]
     kind, _, size = model.partition(":")
     if kind == "vector" and size.isdecimal() and 1 <= int(size) <= MOST_DIMENSIONS:
-        return Model(model, int(size), int(size))
+        return FactorModel(model, int(size), int(size))
     raise EluteError(f"no model '{model}'; there are: pbm, affine, vector:D with D from 1 to {MOST_DIMENSIONS}")

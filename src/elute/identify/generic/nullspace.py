@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elute.identify.generic.field import ROOM, Field, Sums, inverse
+from elute.identify.generic.field import MOST_PRODUCTS, Field, Sums, invert
 from elute.identify.generic.supports import Codes, Ints
 from elute.kernels.jit import jit
 
@@ -46,7 +46,7 @@ class System(NamedTuple):
 
 
 @jit
-def null_directions(
+def find_null_directions(
     system: System, begin: int, end: int, base: int, width: int, p: np.uint64, draws: Field
 ) -> tuple[int, Field]:
     """Of the connected factors `begin` to `end`: the null dimension, and one random null direction by factor and
@@ -58,8 +58,8 @@ def null_directions(
     for t in range(size):
         gauge = base * width if t >= base else -1
         if columns + width > h.shape[1]:
-            h = _wider(h, 2 * h.shape[1])
-            relations = _wider(relations, h.shape[1])
+            h = _widen(h, 2 * h.shape[1])
+            relations = _widen(relations, h.shape[1])
         solved = np.zeros((width, width + columns), np.uint64)
         found, at = np.zeros(width, np.int64), 0
         for closed in range(system.starts[begin + t], system.starts[begin + t + 1]):
@@ -84,7 +84,7 @@ def null_directions(
                     at += 1
                 elif columns - related > gauge:
                     if related == len(pivots):
-                        relations, pivots = _longer(relations, pivots)
+                        relations, pivots = _lengthen(relations, pivots)
                     related += _relate(relations, pivots, related, row[width:], p)
         open_columns = columns
         for a in range(width):
@@ -98,11 +98,11 @@ def null_directions(
                 h[t * width + found[i], column] = (p - solved[i, width + column]) % p
         columns = open_columns
         if related > _COMPACT and 2 * related > columns:
-            columns = _drop(h, (t + 1) * width, relations, pivots, related, columns, p)
+            columns = _drop_columns(h, (t + 1) * width, relations, pivots, related, columns, p)
             related = 0
             relations[:] = 0
     z = draws[:columns].astype(np.uint64)
-    return columns - related, _direction(h, relations, pivots, related, z, p).reshape(size, width)
+    return columns - related, _evaluate_direction(h, relations, pivots, related, z, p).reshape(size, width)
 
 
 @jit
@@ -120,7 +120,7 @@ def _solve_component(solved: Sums, found: Ints, at: int, row: Sums, width: int, 
             row[:] = (row + (p - row[found[i]]) * solved[i]) % p
     for a in range(width):
         if row[a]:
-            solved[at] = row * inverse(row[a], p) % p
+            solved[at] = row * invert(row[a], p) % p
             found[at] = a
             for i in range(at):
                 if solved[i, a]:
@@ -141,7 +141,7 @@ def _reduce(row: Sums, relations: Field, pivots: Ints, related: int, p: np.uint6
             _add(row[pivots[i] + 1 :], scale, relations[i, pivots[i] + 1 : row.shape[0]])
             _add(row[: pivots[i]], scale, relations[i, : pivots[i]])
             added += 1
-            if added == ROOM:
+            if added == MOST_PRODUCTS:
                 row %= p
                 added = 0
     row %= p
@@ -153,7 +153,7 @@ def _relate(relations: Field, pivots: Ints, related: int, row: Sums, p: np.uint6
     _reduce(row, relations, pivots, related, p)
     for column in range(row.shape[0]):
         if row[column]:
-            row[:] = row * inverse(row[column], p) % p
+            row[:] = row * invert(row[column], p) % p
             for other in range(row.shape[0]):
                 relations[related, other] = row[other]
             pivots[related] = column
@@ -162,7 +162,7 @@ def _relate(relations: Field, pivots: Ints, related: int, row: Sums, p: np.uint6
 
 
 @jit
-def _drop(h: Field, rows: int, relations: Field, pivots: Ints, related: int, columns: int, p: np.uint64) -> int:
+def _drop_columns(h: Field, rows: int, relations: Field, pivots: Ints, related: int, columns: int, p: np.uint64) -> int:
     """Substitute the removed z in the first `rows` of h and drop their columns; returns how many are left."""
     kept = np.ones(columns, np.bool_)
     kept[pivots[:related]] = False
@@ -179,7 +179,7 @@ def _drop(h: Field, rows: int, relations: Field, pivots: Ints, related: int, col
 
 
 @jit
-def _direction(h: Field, relations: Field, pivots: Ints, related: int, z: Sums, p: np.uint64) -> Field:
+def _evaluate_direction(h: Field, relations: Field, pivots: Ints, related: int, z: Sums, p: np.uint64) -> Field:
     """h at given free z; the removed z follow from their relations, the last first."""
     columns = z.shape[0]
     z[pivots[:related]] = 0
@@ -198,14 +198,14 @@ def _direction(h: Field, relations: Field, pivots: Ints, related: int, z: Sums, 
 
 
 @jit
-def _wider(matrix: Field, width: int) -> Field:
+def _widen(matrix: Field, width: int) -> Field:
     out = np.zeros((matrix.shape[0], width), np.uint32)
     out[:, : matrix.shape[1]] = matrix
     return out
 
 
 @jit
-def _longer(matrix: Field, pivots: Ints) -> tuple[Field, Ints]:
+def _lengthen(matrix: Field, pivots: Ints) -> tuple[Field, Ints]:
     rows, more = np.zeros((2 * matrix.shape[0], matrix.shape[1]), np.uint32), np.zeros(2 * len(pivots), np.int64)
     rows[: matrix.shape[0]] = matrix
     more[: len(pivots)] = pivots

@@ -14,7 +14,7 @@ from elute.identify.generic.field import Field, solve
 from elute.kernels.jit import jit
 
 
-def largest(direction: Field, vectors: Field, base: int, p: np.uint64) -> NDArray[np.bool_]:
+def find_largest(direction: Field, vectors: Field, base: int, p: np.uint64) -> NDArray[np.bool_]:
     """The factors of the largest set that hangs together.
 
     `direction` and `vectors`: by factor, in the order of elimination. With base > 1 sets that are fixed by `base`

@@ -30,26 +30,26 @@ class Supports(NamedTuple):
 def encode(ids: Any, what: str) -> tuple[Ints, list[Any]]:
     """Codes from 0 for some ids, and the id behind every code. Ids of a list keep their types: 1 is not "1"."""
     if isinstance(ids, list | tuple):
-        return _first_seen(ids, what)
+        return _encode_in_order(ids, what)
     array = np.asarray(ids)
     if array.ndim != 1:
-        raise EluteError(f"{what} must be a flat array of ids, one a cell; this one has {array.ndim} dimensions")
+        raise EluteError(f"{what} must be a flat array of ids, one for each cell; this one has {array.ndim} dimensions")
     if array.dtype == object:
-        return _first_seen(array.tolist(), what)
+        return _encode_in_order(array.tolist(), what)
     labels, codes = np.unique(array, return_inverse=True)
     return codes.astype(np.int64), labels.tolist()
 
 
-def _first_seen(ids: list[Any] | tuple[Any, ...], what: str) -> tuple[Ints, list[Any]]:
+def _encode_in_order(ids: list[Any] | tuple[Any, ...], what: str) -> tuple[Ints, list[Any]]:
     code: dict[Hashable, int] = {}
     try:
         codes = np.fromiter((code.setdefault(value, len(code)) for value in ids), np.int64, len(ids))
     except TypeError:
-        raise EluteError(f"{what} holds an id that cannot be hashed; give numbers, strings or tuples") from None
+        raise EluteError(f"{what} contains an id that cannot be hashed; give numbers, strings or tuples") from None
     return codes, list(code)
 
 
-def cells_by_item(item: Ints, factor: Ints, n_items: int, n_factors: int) -> tuple[Ints, Codes]:
+def sort_cells(item: Ints, factor: Ints, n_items: int, n_factors: int) -> tuple[Ints, Codes]:
     """Offsets by item and rising factor codes of the distinct cells."""
     cells = np.sort(item * n_factors + factor)
     distinct = cells[np.diff(cells, prepend=-1) != 0]
@@ -57,21 +57,21 @@ def cells_by_item(item: Ints, factor: Ints, n_items: int, n_factors: int) -> tup
     return offsets.astype(np.int64), (distinct % n_factors).astype(np.int32)
 
 
-def group(offsets: Ints, factor: Codes) -> Supports:
+def group_supports(offsets: Ints, factor: Codes) -> Supports:
     """The distinct supports of items with rising factors.
 
     Items are sorted by a hash of their support, then compared one by one with the support before them: a
     collision can only list a support twice, which changes no result.
     """
-    order = np.lexsort((_hashes(offsets, factor), np.diff(offsets)))
-    first, items = _runs(offsets, factor, order)
+    order = np.lexsort((_hash_supports(offsets, factor), np.diff(offsets)))
+    first, items = _find_runs(offsets, factor, order)
     lengths = np.diff(offsets)[first]
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
     return Supports(starts, _gather(offsets, factor, first, starts), items)
 
 
 @jit
-def _hashes(offsets: Ints, factor: Codes) -> NDArray[np.uint64]:
+def _hash_supports(offsets: Ints, factor: Codes) -> NDArray[np.uint64]:
     """A 64-bit hash of every item's support: its factors, each mixed (SplitMix64), added up."""
     out = np.zeros(offsets.shape[0] - 1, np.uint64)
     for item in range(out.shape[0]):
@@ -84,7 +84,7 @@ def _hashes(offsets: Ints, factor: Codes) -> NDArray[np.uint64]:
 
 
 @jit
-def _runs(offsets: Ints, factor: Codes, order: Ints) -> tuple[Ints, Ints]:
+def _find_runs(offsets: Ints, factor: Codes, order: Ints) -> tuple[Ints, Ints]:
     """The first item of every run of equal supports in `order`, and the run's length."""
     first, items = np.empty_like(order), np.zeros_like(order)
     n = 0

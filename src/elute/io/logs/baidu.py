@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elute.io.logs.rows import Fields, Flags, Part, fields, numbers, parts, repeated
+from elute.io.logs.rows import Flags, LineFields, TextPart, find_repeated, parse_numbers, read_parts, split_fields
 from elute.io.logs.tally import Rejects, Tally
 from elute.io.text.lines import CHUNK_BYTES
 from elute.progress import Progress, silent
@@ -33,11 +33,11 @@ def read(
 ) -> Iterator[pa.Table]:
     """Impressions, some pages at a time."""
     tally.position_base = 1
-    for part in parts(paths, _last_query, tally, progress, chunk_bytes):
-        yield _table(part, tally)
+    for part in read_parts(paths, _find_last_query, tally, progress, chunk_bytes):
+        yield _to_table(part, tally)
 
 
-def _last_query(text: bytes) -> int:
+def _find_last_query(text: bytes) -> int:
     """Where the last query's line begins."""
     end = len(text)
     while end > 0:
@@ -48,23 +48,23 @@ def _last_query(text: bytes) -> int:
     return 0
 
 
-def _table(part: Part, tally: Tally) -> pa.Table:
-    lines = fields(part.text)
+def _to_table(part: TextPart, tally: Tally) -> pa.Table:
+    lines = split_fields(part.text)
     is_query, is_result = lines.width == _QUERY, lines.width >= _RESULT
-    position, number = numbers(lines.column(0, is_result), 1)
-    click, flag = numbers(lines.column(5, is_result), 0)
+    position, number = parse_numbers(lines.column(0, is_result), 1)
+    click, flag = parse_numbers(lines.column(5, is_result), 0)
     page = np.cumsum(is_query) - 1
     rejects = Rejects(len(lines.width))
-    rejects.add(~is_query & ~is_result & ~_blank(lines), "neither a query (3 fields) nor a result (6 or more)")
+    rejects.add(~is_query & ~is_result & ~_is_blank(lines), "neither a query (3 fields) nor a result (6 or more)")
     rejects.add(is_query & lines.empty[lines.first], "a query without an id")
-    rejects.add(_at(is_result, ~number), "a position is a whole number from 1")
-    rejects.add(_at(is_result, ~(flag & (click <= 1))), "a click is 0 or 1")
+    rejects.add(_spread(is_result, ~number), "a position that is not a whole number from 1")
+    rejects.add(_spread(is_result, ~(flag & (click <= 1))), "a click that is not 0 or 1")
     rejects.add(is_result & lines.empty[lines.first + np.minimum(1, lines.width - 1)], "a result without an id")
     rejects.add(is_result & (page < 0), "a result before any query")
     lost = np.append(~rejects.good[is_query], False)  # the last is for results before any query
     rejects.add(is_result & lost[page], "a result of a query that cannot be read")
-    twice = repeated(page[is_result], position, rejects.good[is_result])
-    rejects.add(_at(is_result, twice), "this position is on the page already")
+    twice = find_repeated(page[is_result], position, rejects.good[is_result])
+    rejects.add(_spread(is_result, twice), "a position that is already on the page")
     if not rejects.good.all():
         tally.reject(part.path, rejects, part.before, part.text.split(b"\n"))
 
@@ -83,11 +83,11 @@ def _table(part: Part, tally: Tally) -> pa.Table:
     return pa.table(columns)
 
 
-def _blank(lines: Fields) -> Flags:
+def _is_blank(lines: LineFields) -> Flags:
     return np.asarray((lines.width == 1) & lines.empty[lines.first])
 
 
-def _at(lines: Flags, bad: Flags) -> Flags:
+def _spread(lines: Flags, bad: Flags) -> Flags:
     """From some lines to all."""
     all_lines = np.zeros(len(lines), bool)
     all_lines[lines] = bad

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elute._util.files import whole
-from elute._util.text import count, plain
+from elute._util.files import write_atomically
+from elute._util.text import format_count, to_one_line
 from elute.errors import EluteError
 from elute.io.logs import baidu, pages, tiangong, ubi, yandex
 from elute.io.logs.tally import Tally
-from elute.io.text.lines import Source, files
+from elute.io.text.lines import Paths, find_files
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Result
 from elute.results.card import Card
@@ -75,28 +75,30 @@ class Conversion(Result):
     @classmethod
     def describe(cls, fields: Fields) -> Card:
         sentence = (
-            f"{count(fields['rows'])} results on {count(fields['sessions'])} pages, {count(fields['clicks'])} of them "
-            f"clicked, written to {plain(fields['log'], 200)}"
+            f"{format_count(fields['rows'])} results on {format_count(fields['sessions'])} pages, "
+            f"{format_count(fields['clicks'])} of them clicked, written to {to_one_line(fields['log'], 200)}"
         )
         names = ("orphans", "repeated_clicks", "malformed")
-        return Card("calm", "Converted", sentence, [(count(fields[name]), name.replace("_", " ")) for name in names])
+        return Card(
+            "calm", "Converted", sentence, [(format_count(fields[name]), name.replace("_", " ")) for name in names]
+        )
 
 
 def convert(
-    source: Source, format: str, out: str | Path, *, skip_malformed: bool = False, progress: Progress = silent
+    source: Paths, format: str, out: str | Path, *, skip_malformed: bool = False, progress: Progress = silent
 ) -> Conversion:
     """Read logs of one format and write them as one Parquet file, whole or not at all."""
     if format not in READERS:
         raise EluteError(f"no format '{format}'; there are: {', '.join(READERS)}")
-    paths = _paths(source, Path(out))
+    paths = _find_paths(source, Path(out))
     read, bias = READERS[format]
     tally = Tally(skip=skip_malformed)
     rows = clicks = 0
     names: list[str] = []
-    with _readable(paths), whole(Path(out)) as temporary:
+    with _translate_errors(paths), write_atomically(Path(out)) as temporary:
         writer: pq.ParquetWriter | None = None
         try:
-            for table in _grouped(read(paths, tally, progress)):
+            for table in _group_tables(read(paths, tally, progress)):
                 if writer is None:
                     names = table.column_names
                     writer = pq.ParquetWriter(temporary, table.schema)
@@ -113,7 +115,7 @@ def convert(
 
 
 @contextmanager
-def _readable(paths: list[Path]) -> Iterator[None]:
+def _translate_errors(paths: list[Path]) -> Iterator[None]:
     """Turn what libraries say of a damaged file into one line."""
     try:
         yield
@@ -122,7 +124,7 @@ def _readable(paths: list[Path]) -> Iterator[None]:
         raise EluteError(f"cannot read {named}: {str(problem).splitlines()[0][:240]}") from problem
 
 
-def _grouped(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def _group_tables(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Tables of about a row group each, without empty ones."""
     held: list[pa.Table] = []
     for table in tables:
@@ -135,12 +137,12 @@ def _grouped(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def _paths(source: Source, out: Path) -> list[Path]:
+def _find_paths(source: Paths, out: Path) -> list[Path]:
     given = [source] if isinstance(source, str | Path) else list(source)
     for part in given:
         if Path(part).is_dir():
             raise EluteError(f"'{part}' is a folder; name its files, as in '{part}/*'")
-    paths = files(given)
+    paths = find_files(given)
     for path in paths:
         if out.exists() and path.samefile(out):
             raise EluteError(f"{out} is among the files to read; write to another name")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from elute.errors import EluteError
-from elute.io.logs.rows import Flags, Ints, places
+from elute.io.logs.rows import Flags, Ints, places_within
 from elute.io.logs.tally import Rejects, Tally
 from elute.io.sessions import LISTS
 from elute.progress import Progress, silent
@@ -32,23 +32,23 @@ def read(
 ) -> Iterator[pa.Table]:
     """Impressions, some pages at a time."""
     tally.unit = "row"
-    columns = [_columns(path) for path in paths]
+    columns = [_find_columns(path) for path in paths]
     if len(set(map(tuple, columns))) > 1:
         raise EluteError(f"{paths[0]} and other files differ in {LISTS.query} or {_POSITIONS}; convert them one by one")
     if _POSITIONS in columns[0]:
-        tally.position_base = min(map(_lowest, paths))
+        tally.position_base = min(map(_find_lowest_position, paths))
     done, total = 0, sum(pq.read_metadata(path).num_rows for path in paths)
     for path in paths:
         before = 0
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=batch_pages, columns=columns[0]):
-                yield _table(path, batch, before, tally)
+                yield _to_table(path, batch, before, tally)
                 before += batch.num_rows
                 done += batch.num_rows
                 progress(f"reading {path.name}", done, total)
 
 
-def _columns(path: Path) -> list[str]:
+def _find_columns(path: Path) -> list[str]:
     try:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowInvalid) as problem:
@@ -60,32 +60,32 @@ def _columns(path: Path) -> list[str]:
     for name in lists:
         kind = schema.field(name).type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-            raise EluteError(f"{path}: column '{name}' is {kind}; a page a row needs a list")
+            raise EluteError(f"{path}: column '{name}' is {kind}; with a page in each row it must be a list")
     return lists + [name for name in (LISTS.query,) if name in schema.names]
 
 
-def _lowest(path: Path) -> int:
+def _find_lowest_position(path: Path) -> int:
     """The lowest position in a file: what it counts from."""
     with pq.ParquetFile(path) as file:
         batches = file.iter_batches(columns=[_POSITIONS])
         found = [pc.min(batch.column(0).flatten()).as_py() for batch in batches]
     lowest = min((value for value in found if value is not None), default=1)
     if lowest not in (0, 1):
-        raise EluteError(f"{path}: '{_POSITIONS}' begin at {lowest}; they must count from 0 or 1")
+        raise EluteError(f"{path}: '{_POSITIONS}' start at {lowest}; they must count from 0 or 1")
     return int(lowest)
 
 
-def _table(path: Path, batch: pa.RecordBatch, before: int, tally: Tally) -> pa.Table:
+def _to_table(path: Path, batch: pa.RecordBatch, before: int, tally: Tally) -> pa.Table:
     names = batch.schema.names
     lists = {name: batch.column(name) for name in names if name != LISTS.query}
     rejects = Rejects(batch.num_rows)
     for name in names:
         rejects.add(batch.column(name).is_null().to_numpy(zero_copy_only=False), f"no {name}")
-    lengths = {name: _lengths(values) for name, values in lists.items()}
+    lengths = {name: _list_lengths(values) for name, values in lists.items()}
     for name in lists:
         rejects.add(lengths[name] != lengths[LISTS.doc], f"not as many {name} as {LISTS.doc}")
     for name, values in lists.items():
-        rejects.add(_holes(values, lengths[name]), f"an empty value in {name}")
+        rejects.add(_find_holes(values, lengths[name]), f"an empty value in {name}")
     rejects.add(lengths[LISTS.doc] == 0, "a page without results")
     if not rejects.good.all():
         tally.reject(path, rejects, before)
@@ -94,7 +94,7 @@ def _table(path: Path, batch: pa.RecordBatch, before: int, tally: Tally) -> pa.T
     shown = lengths[LISTS.doc][rejects.good]
     page = np.arange(tally.sessions, tally.sessions + len(shown))
     tally.sessions += len(shown)
-    position = places(shown) + 1
+    position = places_within(shown) + 1
     if _POSITIONS in names:
         position = kept.column(_POSITIONS).flatten().to_numpy() + (1 - (tally.position_base or 0))
     columns = {"session_id": np.repeat(page, shown)}
@@ -107,11 +107,11 @@ def _table(path: Path, batch: pa.RecordBatch, before: int, tally: Tally) -> pa.T
     return pa.table(columns)
 
 
-def _lengths(values: pa.Array) -> Ints:
+def _list_lengths(values: pa.Array) -> Ints:
     return np.asarray(pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _holes(values: pa.Array, lengths: Ints) -> Flags:
+def _find_holes(values: pa.Array, lengths: Ints) -> Flags:
     """By page: whether its list has an empty value."""
     holes = values.flatten().is_null().to_numpy(zero_copy_only=False)
     pages = np.repeat(np.arange(len(lengths)), lengths)[holes]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from elute.errors import EluteError
 from elute.io.logs.tally import Rejects, Tally
-from elute.io.text.lines import chunks
+from elute.io.text.lines import read_chunks
 from elute.progress import Progress
 
 _LONGEST = 1 << 26
@@ -25,11 +25,11 @@ _LONGEST = 1 << 26
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-Cut = Callable[[bytes], int]
+FindLastPage = Callable[[bytes], int]
 """Where in a text its last page begins, which the next chunk may continue; 0 where there is no other page."""
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     path: Path
     text: bytes
     """Ends with a line's end. Windows' line ends have become plain ones, lines that are not UTF-8 empty."""
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     """Lines of the file before this part."""
 
 
-class Fields(NamedTuple):
+class LineFields(NamedTuple):
     """The fields of all lines, one after the other."""
 
     values: pa.StringArray
@@ -53,25 +53,27 @@ class Fields(NamedTuple):
         return self.values.take(pa.array(self.first[lines] + place))
 
 
-def parts(paths: Sequence[Path], cut: Cut, tally: Tally, progress: Progress, size: int) -> Iterator[Part]:
+def read_parts(
+    paths: Sequence[Path], cut: FindLastPage, tally: Tally, progress: Progress, size: int
+) -> Iterator[TextPart]:
     """All parts of all files, in order."""
-    done, total = 0, sum(path.stat().st_size for path in paths) if not any(map(_compressed, paths)) else 0
+    done, total = 0, sum(path.stat().st_size for path in paths) if not any(map(_is_gzip, paths)) else 0
     for path in paths:
         before, rest = 0, b""
-        for chunk in chunks(path, size):
-            text = rest + _plain(Part(path, chunk, before + rest.count(b"\n")), tally)
+        for chunk in read_chunks(path, size):
+            text = rest + _normalise(TextPart(path, chunk, before + rest.count(b"\n")), tally)
             end = cut(text)
             if not end and len(text) > _LONGEST:
                 where = f"{path}, line {before + 1}"
                 raise EluteError(f"{where}: no page ends in the next {_LONGEST >> 20} MB; is `format=` the right one?")
             if end:
-                yield Part(path, text[:end], before)
+                yield TextPart(path, text[:end], before)
                 before += text.count(b"\n", 0, end)
             rest = text[end:]
             done += len(chunk)
             progress(f"reading {path.name}", done, total)
         if rest:
-            yield Part(path, rest, before)
+            yield TextPart(path, rest, before)
 
 
 def split(text: bytes, separators: bytes) -> tuple[pa.StringArray, Ints]:
@@ -87,42 +89,42 @@ def split(text: bytes, separators: bytes) -> tuple[pa.StringArray, Ints]:
     return pa.StringArray.from_buffers(len(at), pa.py_buffer(ends), pa.py_buffer(kept)), at
 
 
-def fields(text: bytes) -> Fields:
+def split_fields(text: bytes) -> LineFields:
     """Tab-separated fields."""
     values, at = split(text, b"\t\n")
     last = np.flatnonzero(np.frombuffer(text, np.uint8)[at] == ord("\n"))
     first = np.concatenate(([0], last[:-1] + 1))
-    return Fields(values, first, last - first + 1, np.diff(at, prepend=-1) == 1)
+    return LineFields(values, first, last - first + 1, np.diff(at, prepend=-1) == 1)
 
 
-def numbers(values: pa.StringArray, lowest: int) -> tuple[NDArray[np.int32], Flags]:
+def parse_numbers(values: pa.StringArray, lowest: int) -> tuple[NDArray[np.int32], Flags]:
     """Whole numbers of at most 9 digits, and which values are such numbers from `lowest` on."""
     digits = pc.match_substring_regex(values, "^[0-9]{1,9}$")
     found = pc.if_else(digits, values, "0").cast(pa.int32()).to_numpy(zero_copy_only=False)
     return found, digits.to_numpy(zero_copy_only=False) & (found >= lowest)
 
 
-def places(lengths: Ints) -> Ints:
+def places_within(lengths: Ints) -> Ints:
     """0, 1, 2 … within each group of these lengths."""
     ends = np.cumsum(lengths)
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
 
 
-def keys(page: Ints, position: NDArray[np.int32]) -> Ints:
+def place_keys(page: Ints, position: NDArray[np.int32]) -> Ints:
     """A number for every place on every page."""
     return page * 10**9 + position
 
 
-def repeated(page: Ints, position: NDArray[np.int32], among: Flags) -> Flags:
+def find_repeated(page: Ints, position: NDArray[np.int32], among: Flags) -> Flags:
     """Which of some results stand at a position that an earlier one of them on the page has."""
     again = np.ones(int(among.sum()), bool)
-    again[np.unique(keys(page[among], position[among]), return_index=True)[1]] = False
+    again[np.unique(place_keys(page[among], position[among]), return_index=True)[1]] = False
     all_results = np.zeros(len(page), bool)
     all_results[among] = again
     return all_results
 
 
-def _plain(part: Part, tally: Tally) -> bytes:
+def _normalise(part: TextPart, tally: Tally) -> bytes:
     text = part.text.replace(b"\r\n", b"\n") if b"\r" in part.text else part.text
     try:
         text.decode()
@@ -143,6 +145,6 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _compressed(path: Path) -> bool:
+def _is_gzip(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"

@@ -19,7 +19,7 @@ SHOWN = 5
 _WIDTH = 60
 
 
-class Problem(NamedTuple):
+class MalformedLine(NamedTuple):
     """A line that could not be read; in a Parquet file, a row. Both count from 1."""
 
     file: str
@@ -63,7 +63,7 @@ class Tally:
     repeated_clicks: int = 0
     position_base: int | None = None
     malformed: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[MalformedLine] = field(default_factory=list)
     figures: dict[str, int] = field(default_factory=dict)
     actions: dict[str, int] = field(default_factory=dict)
 
@@ -72,13 +72,15 @@ class Tally:
         bad = np.flatnonzero(rejects.why)
         for place in bad[: SHOWN - len(self.problems)].tolist():
             said = f": '{_excerpt(lines[place])}'" if lines is not None else ""
-            self.problems.append(Problem(str(path), before + place + 1, rejects.reasons[rejects.why[place]] + said))
+            self.problems.append(
+                MalformedLine(str(path), before + place + 1, rejects.reasons[rejects.why[place]] + said)
+            )
         self._count(path, len(bad))
 
     def reject_at(self, path: Path, first: Iterable[tuple[int, str]], bad: int) -> None:
         """The same for `bad` lines, of which the first few are given as numbers that count from 1."""
         for line, reason in islice(first, SHOWN - len(self.problems)):
-            self.problems.append(Problem(str(path), line, reason))
+            self.problems.append(MalformedLine(str(path), line, reason))
         self._count(path, bad)
 
     def _count(self, path: Path, bad: int) -> None:
@@ -87,7 +89,7 @@ class Tally:
             shown = "; ".join(f"{self.unit} {problem.line}: {problem.reason}" for problem in self.problems)
             more = f"; and {bad - SHOWN:,} more soon after" if bad > SHOWN else ""
             raise EluteError(
-                f"{path}: {shown}{more}. Correct or remove what is malformed, or leave it out: `skip_malformed=True`"
+                f"{path}: {shown}{more}. Correct or remove what is malformed, or skip it with `skip_malformed=True`"
             )
 
 

@@ -25,9 +25,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from elute.engines.duckdb.connection import connect
 from elute.engines.sql import quoting
 from elute.io.logs.tally import SHOWN, Tally
-from elute.io.logs.ubi_records import from_lines, from_parquet, is_parquet
+from elute.io.logs.ubi_records import is_parquet, parquet_relation, read_lines
 from elute.io.text.lines import CHUNK_BYTES
 from elute.progress import Progress, silent
 
@@ -59,9 +60,8 @@ def read(
     paths: Sequence[Path], tally: Tally, progress: Progress = silent, chunk_bytes: int = 4 * CHUNK_BYTES
 ) -> Iterator[pa.Table]:
     """Impressions, some pages at a time."""
-    with tempfile.TemporaryDirectory(prefix="elute-") as scratch, duckdb.connect() as con:
+    with tempfile.TemporaryDirectory(prefix="elute-") as scratch, connect() as con:
         con.execute(f"SET memory_limit = '{_MEMORY}'; SET temp_directory = {quoting.text(scratch)}")
-        con.execute("SET enable_progress_bar = false; SET autoinstall_known_extensions = false")
         con.execute("CREATE TEMP TABLE queries (query_id VARCHAR, user_query VARCHAR, hits VARCHAR[])")
         con.execute("CREATE TEMP TABLE clicks (query_id VARCHAR, object_id VARCHAR, ordinal BIGINT)")
         tally.figures = dict.fromkeys(_FIGURES, 0)
@@ -69,16 +69,16 @@ def read(
         for path in paths:
             if is_parquet(path):
                 tally.unit = "row"
-                _store(con, path, from_parquet(path), 0, tally)
+                _store(con, path, parquet_relation(path), 0, tally)
                 done += path.stat().st_size
                 progress(f"reading {path.name}", done, total)
                 continue
             tally.unit = "line"
-            for records, before, size in from_lines(con, path, chunk_bytes):
+            for records, before, size in read_lines(con, path, chunk_bytes):
                 _store(con, path, records, before, tally)
                 done += size
                 progress(f"reading {path.name}", min(done, total), total)
-        yield from _impressions(con, tally, progress)
+        yield from _join_impressions(con, tally, progress)
 
 
 def _store(con: duckdb.DuckDBPyConnection, path: Path, records: str, before: int, tally: Tally) -> None:
@@ -110,7 +110,7 @@ def _store(con: duckdb.DuckDBPyConnection, path: Path, records: str, before: int
     )
 
 
-def _impressions(con: duckdb.DuckDBPyConnection, tally: Tally, progress: Progress) -> Iterator[pa.Table]:
+def _join_impressions(con: duckdb.DuckDBPyConnection, tally: Tally, progress: Progress) -> Iterator[pa.Table]:
     """Pages joined with their clicks, and only then unrolled: so the rows of a page stay together."""
     pages, distinct = con.execute("SELECT count(*), count(DISTINCT query_id) FROM queries").fetchall()[0]
     tally.sessions, tally.figures["repeated_queries"] = distinct, pages - distinct

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from elute.engines.sql import quoting
 from elute.errors import EluteError
 from elute.io.logs.rows import split
-from elute.io.text.lines import chunks
+from elute.io.text.lines import read_chunks
 
 COLUMNS = {
     "query_id": ("query_id",),
@@ -40,44 +40,44 @@ def is_parquet(path: Path) -> bool:
         return file.read(4) == _PARQUET
 
 
-def from_lines(con: duckdb.DuckDBPyConnection, path: Path, size: int) -> Iterator[tuple[str, int, int]]:
+def read_lines(con: duckdb.DuckDBPyConnection, path: Path, size: int) -> Iterator[tuple[str, int, int]]:
     """For each chunk of an NDJSON file: a relation, the lines before it, and its bytes.
 
     The relation has `row` (the line in the chunk, from 0), `valid`, `bulk`, `attributes` and the columns above.
     """
     before = 0
-    for chunk in chunks(path, size):
+    for chunk in read_chunks(path, size):
         text = chunk.replace(b"\r\n", b"\n")
         values, at = split(text, b"\n")
-        con.register("lines", pa.table({"row": np.arange(len(at)), "line": _decoded(values)}))
-        yield _in_chunk(con, text), before, len(chunk)
+        con.register("lines", pa.table({"row": np.arange(len(at)), "line": _decode_lines(values)}))
+        yield _chunk_relation(con, text), before, len(chunk)
         before += len(at)
     con.unregister("lines")
 
 
-def from_parquet(path: Path) -> str:
+def parquet_relation(path: Path) -> str:
     """The same relation over a Parquet file; `row` counts its rows from 0."""
     try:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowInvalid) as problem:
         raise EluteError(f"{path} cannot be read as Parquet: {str(problem).splitlines()[0]}") from problem
-    fields = ", ".join(f"{_in_schema(schema, path_)} AS {quoting.name(name)}" for name, path_ in COLUMNS.items())
-    event = f"{_in_schema(schema, COLUMNS['object_id'])} IS NOT NULL"
+    fields = ", ".join(f"{_column_sql(schema, path_)} AS {quoting.name(name)}" for name, path_ in COLUMNS.items())
+    event = f"{_column_sql(schema, COLUMNS['object_id'])} IS NOT NULL"
     return (
         f"(SELECT file_row_number AS row, true AS valid, false AS bulk, {event} AS attributes, {fields} "
         f"FROM read_parquet({quoting.text(str(path))}, file_row_number = true))"
     )
 
 
-def _in_chunk(con: duckdb.DuckDBPyConnection, text: bytes) -> str:
+def _chunk_relation(con: duckdb.DuckDBPyConnection, text: bytes) -> str:
     """The relation over a chunk's lines: each is parsed once, and only for the shapes that the chunk has."""
     flat = b'"event_attributes.' in text
     wrapped = b'"_source"' in text
     actions = [action for action in _BULK if b'"%s"' % action.encode() in text]
-    record = _structure(flat)
+    record = _record_structure(flat)
     structure = {**record, **({"_source": record} if wrapped else {}), **dict.fromkeys(actions, "JSON")}
     holders = ["record", "record._source"] if wrapped else ["record"]
-    columns = {name: _coalesced(holders, path, flat) for name, path in COLUMNS.items()}
+    columns = {name: _coalesce_sql(holders, path, flat) for name, path in COLUMNS.items()}
     columns["valid"] = "record IS NOT NULL"
     columns["bulk"] = " OR ".join(["false", *(f"record.{quoting.name(action)} IS NOT NULL" for action in actions)])
     columns["attributes"] = " OR ".join(f"{holder}.event_attributes IS NOT NULL" for holder in holders)
@@ -88,7 +88,7 @@ def _in_chunk(con: duckdb.DuckDBPyConnection, text: bytes) -> str:
     return f"(SELECT row, {fields} FROM parsed)"
 
 
-def _structure(flat: bool) -> dict[str, object]:
+def _record_structure(flat: bool) -> dict[str, object]:
     """What json_transform is to take out of a record."""
     record: dict[str, object] = {path[0]: "VARCHAR" for path in COLUMNS.values()}
     record[COLUMNS["hits"][0]] = ["VARCHAR"]
@@ -96,14 +96,14 @@ def _structure(flat: bool) -> dict[str, object]:
     return record | {".".join(path): "VARCHAR" for path in COLUMNS.values() if flat and len(path) > 1}
 
 
-def _coalesced(holders: list[str], path: tuple[str, ...], flat: bool) -> str:
+def _coalesce_sql(holders: list[str], path: tuple[str, ...], flat: bool) -> str:
     ways = [".".join(map(quoting.name, path))]
     if flat and len(path) > 1:
         ways.append(quoting.name(".".join(path)))
     return f"coalesce({', '.join(f'{holder}.{way}' for holder in holders for way in ways)})"
 
 
-def _in_schema(schema: pa.Schema, path: tuple[str, ...]) -> str:
+def _column_sql(schema: pa.Schema, path: tuple[str, ...]) -> str:
     kind = "VARCHAR[]" if path == COLUMNS["hits"] else "VARCHAR"
     if ".".join(path) in schema.names:
         return f"TRY_CAST({quoting.name('.'.join(path))} AS {kind})"
@@ -119,16 +119,16 @@ def _in_schema(schema: pa.Schema, path: tuple[str, ...]) -> str:
     return f"NULL::{kind}"
 
 
-def _decoded(values: pa.StringArray) -> pa.Array:
+def _decode_lines(values: pa.StringArray) -> pa.Array:
     """Lines as text; one that is not UTF-8 becomes a broken one, and is reported as such."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
-        return pa.array([_text(line) for line in values.cast(pa.binary()).to_pylist()])
+        return pa.array([_decode_line(line) for line in values.cast(pa.binary()).to_pylist()])
     return values
 
 
-def _text(line: bytes) -> str:
+def _decode_line(line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError:

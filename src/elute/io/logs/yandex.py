@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.io.logs.rows import Fields, Flags, Ints, Part, fields, parts, places
+from elute.io.logs.rows import Flags, Ints, LineFields, TextPart, places_within, read_parts, split_fields
 from elute.io.logs.tally import Rejects, Tally
 from elute.io.text.lines import CHUNK_BYTES
 from elute.progress import Progress, silent
@@ -33,11 +33,11 @@ def read(
     paths: Sequence[Path], tally: Tally, progress: Progress = silent, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[pa.Table]:
     """Impressions, some pages at a time."""
-    for part in parts(paths, _last_session, tally, progress, chunk_bytes):
-        yield _table(part, tally)
+    for part in read_parts(paths, _find_last_session, tally, progress, chunk_bytes):
+        yield _to_table(part, tally)
 
 
-def _last_session(text: bytes) -> int:
+def _find_last_session(text: bytes) -> int:
     """Where the rows of the last session begin."""
     end = len(text)
     session: bytes | None = None
@@ -53,26 +53,26 @@ def _last_session(text: bytes) -> int:
     return 0
 
 
-def _table(part: Part, tally: Tally) -> pa.Table:
-    lines = fields(part.text)
-    is_query, is_click = _kinds(part, lines, tally)
+def _to_table(part: TextPart, tally: Tally) -> pa.Table:
+    lines = split_fields(part.text)
+    is_query, is_click = _classify_lines(part, lines, tally)
     shown = lines.width[is_query] - _RESULTS
-    urls = lines.values.take(pa.array(np.repeat(lines.first[is_query] + _RESULTS, shown) + places(shown)))
+    urls = lines.values.take(pa.array(np.repeat(lines.first[is_query] + _RESULTS, shown) + places_within(shown)))
     query = pc.binary_join_element_wise(lines.column(3, is_query), lines.column(4, is_query), "_")
-    clicked = _clicks(lines, is_query, is_click, urls, tally)
+    clicked = _match_clicks(lines, is_query, is_click, urls, tally)
     page = np.arange(tally.sessions, tally.sessions + len(shown))
     tally.sessions += len(shown)
     columns = {
         "session_id": np.repeat(page, shown),
         "query_id": query.take(pa.array(np.repeat(np.arange(len(shown)), shown))),
         "doc_id": urls,
-        "position": (places(shown) + 1).astype(np.int32),
+        "position": (places_within(shown) + 1).astype(np.int32),
         "click": clicked,
     }
     return pa.table(columns)
 
 
-def _kinds(part: Part, lines: Fields, tally: Tally) -> tuple[Flags, Flags]:
+def _classify_lines(part: TextPart, lines: LineFields, tally: Tally) -> tuple[Flags, Flags]:
     """Which lines are Q rows and which are C rows, those that are malformed left out."""
     long = lines.width >= 4
     kind = lines.column(2, long)
@@ -84,22 +84,24 @@ def _kinds(part: Part, lines: Fields, tally: Tally) -> tuple[Flags, Flags]:
     rejects.add(~long & ~blank, "fewer than 4 fields")
     rejects.add(long & ~is_query & ~is_click, "neither a Q nor a C row")
     rejects.add(is_query & (lines.width <= _RESULTS), "a Q row without a url")
-    rejects.add(is_click & (lines.width != 4), "a C row has 4 fields")
+    rejects.add(is_click & (lines.width != 4), "a C row that does not have 4 fields")
     rejects.add(~blank & np.logical_or.reduceat(lines.empty, lines.first), "an empty field")
     if not rejects.good.all():
         tally.reject(part.path, rejects, part.before, part.text.split(b"\n"))
     return is_query & rejects.good, is_click & rejects.good
 
 
-def _clicks(lines: Fields, is_query: Flags, is_click: Flags, urls: pa.StringArray, tally: Tally) -> NDArray[np.uint8]:
+def _match_clicks(
+    lines: LineFields, is_query: Flags, is_click: Flags, urls: pa.StringArray, tally: Tally
+) -> NDArray[np.uint8]:
     """By impression: whether it was clicked.
 
     Impressions and clicks get the number (session, url, row). Among the impressions sorted by it, the one before a
     click is the latest in its session with its url, if there is any.
     """
     shown, span = lines.width[is_query] - _RESULTS, len(lines.width)
-    session = _codes(lines.column(0, is_query), lines.column(0, is_click))
-    url = _codes(urls, lines.column(3, is_click))
+    session = _encode(lines.column(0, is_query), lines.column(0, is_click))
+    url = _encode(urls, lines.column(3, is_click))
     width = int(url.max(initial=0)) + 1
     impression = np.repeat(session[: len(shown)], shown) * width + url[: len(urls)]
     impression = impression * span + np.repeat(np.flatnonzero(is_query), shown)
@@ -119,6 +121,6 @@ def _clicks(lines: Fields, is_query: Flags, is_click: Flags, urls: pa.StringArra
     return click
 
 
-def _codes(one: pa.StringArray, other: pa.StringArray) -> Ints:
+def _encode(one: pa.StringArray, other: pa.StringArray) -> Ints:
     """Equal numbers for equal texts."""
     return np.asarray(pa.concat_arrays([one, other]).dictionary_encode().indices.to_numpy(), np.int64)

@@ -29,7 +29,7 @@ _SPACE, _DOT, _MINUS, _PLUS = 32, 46, 45, 43
 
 
 @jit
-def plain_at(text: Bytes, i: int) -> tuple[int, int, int]:
+def parse_plain(text: Bytes, i: int) -> tuple[int, int, int]:
     """The common case, kept short: at most 15 digits and no exponent. Gives the byte after the number, its digits and
     the places after the point; places are −1 where the number is of another kind."""
     if text[i] == _MINUS:
@@ -53,7 +53,7 @@ def plain_at(text: Bytes, i: int) -> tuple[int, int, int]:
 
 
 @jit
-def number_at(text: Bytes, i: int, powers: NDArray[np.float64]) -> tuple[float, int, int]:
+def parse_number(text: Bytes, i: int, powers: NDArray[np.float64]) -> tuple[float, int, int]:
     """The number at byte i, the byte after it, and whether its float32 is sure. Ends at the first byte not its own."""
     negative = text[i] == _MINUS
     if negative or text[i] == _PLUS:

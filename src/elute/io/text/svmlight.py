@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.io.text.decimals import MAX_FLOAT32, POWERS, SURE, UNSURE, WRONG, ZERO_POWER, number_at, plain_at
+from elute.io.text.decimals import MAX_FLOAT32, POWERS, SURE, UNSURE, WRONG, ZERO_POWER, parse_number, parse_plain
 from elute.kernels.jit import jit
 
 Bytes = NDArray[np.uint8]
@@ -27,7 +27,7 @@ GRADE, QUERY, FEATURE, INDEX, VALUE, LARGE, TWICE = range(1, 8)
 _NEWLINE, _SPACE, _HASH, _COLON, _MINUS = 10, 32, 35, 58, 45
 
 
-class Lines(NamedTuple):
+class ParsedLines(NamedTuple):
     """The documents on some lines. `text[head_start:head_end]` is the query's id (or the head), `changes` is true
     where it differs from the row before; a comment runs from `comment` (−1: none) to `end`."""
 
@@ -46,7 +46,7 @@ class Lines(NamedTuple):
     """Lines read, with or without a document."""
 
 
-class Problem(NamedTuple):
+class LineProblem(NamedTuple):
     """What is wrong (0: nothing), in which line (from 0) and at which byte."""
 
     code: int
@@ -54,7 +54,7 @@ class Problem(NamedTuple):
     at: int
 
 
-def parse(text: bytes, grades: bool) -> tuple[Lines, Problem]:
+def parse(text: bytes, grades: bool) -> tuple[ParsedLines, LineProblem]:
     """Parse whole lines; with `grades` the head is `grade qid:id`, else one token."""
     codes = np.frombuffer(text, np.uint8)
     n = int(np.count_nonzero(codes == _NEWLINE))
@@ -64,18 +64,18 @@ def parse(text: bytes, grades: bool) -> tuple[Lines, Problem]:
     grade, changes, entries = np.empty(n, np.int32), np.empty(n, np.bool_), np.zeros(n + 1, np.int64)
     index, value = np.empty(m, np.int32), np.empty(m, np.float32)
     unsure = np.empty((m, 3), np.int64)  # memory that is not touched costs nothing
-    lines = Lines(line, grade, head_start, head_end, changes, comment, end, entries, index, value, n)
+    lines = ParsedLines(line, grade, head_start, head_end, changes, comment, end, entries, index, value, n)
     rows, n_unsure, code, wrong_line, at = _parse(codes, grades, POWERS, unsure, *lines[:-1])
     for entry, start, stop in unsure[:n_unsure].tolist():
         number = float(text[start:stop])
         if abs(number) >= MAX_FLOAT32:
             row = int(np.searchsorted(entries[: rows + 1], entry, side="right")) - 1
-            return lines, Problem(LARGE, int(line[row]), start)
+            return lines, LineProblem(LARGE, int(line[row]), start)
         value[entry] = number
-    return _cut(lines, rows), Problem(code, wrong_line, at)
+    return _cut_rows(lines, rows), LineProblem(code, wrong_line, at)
 
 
-def _cut(lines: Lines, rows: int) -> Lines:
+def _cut_rows(lines: ParsedLines, rows: int) -> ParsedLines:
     return lines._replace(
         line=lines.line[:rows],
         grade=lines.grade[:rows],
@@ -88,11 +88,11 @@ def _cut(lines: Lines, rows: int) -> Lines:
     )
 
 
-def dense(lines: Lines, width: int) -> tuple[NDArray[np.float32], Problem]:
+def to_dense(lines: ParsedLines, width: int) -> tuple[NDArray[np.float32], LineProblem]:
     """The features as a table with a column for every index from 0; an index twice on a line is a problem."""
     table = _zeros(len(lines.line), width)
     row, index = _fill(lines.entries, lines.column, lines.value, table, np.full(width, -1, np.int64))
-    return table, Problem(TWICE, int(lines.line[row]), int(index)) if row >= 0 else Problem(0, 0, 0)
+    return table, LineProblem(TWICE, int(lines.line[row]), int(index)) if row >= 0 else LineProblem(0, 0, 0)
 
 
 def _zeros(rows: int, columns: int) -> NDArray[np.float32]:
@@ -122,7 +122,7 @@ def _fill(
 
 
 @jit
-def _blanks(text: Bytes, i: int) -> int:
+def _skip_blanks(text: Bytes, i: int) -> int:
     """The first byte from i on that is no blank; a line's end is none."""
     while text[i] <= _SPACE and text[i] != _NEWLINE:
         i += 1
@@ -130,7 +130,7 @@ def _blanks(text: Bytes, i: int) -> int:
 
 
 @jit
-def _token(text: Bytes, i: int) -> int:
+def _skip_token(text: Bytes, i: int) -> int:
     """The end of the token that starts at byte i."""
     while text[i] > _SPACE and text[i] != _HASH:
         i += 1
@@ -138,7 +138,7 @@ def _token(text: Bytes, i: int) -> int:
 
 
 @jit
-def _same(text: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
+def _is_same(text: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
     k = 0
     while a + k < a_end and b + k < b_end and text[a + k] == text[b + k]:
         k += 1
@@ -167,33 +167,33 @@ def _parse(
     number_of_line = -1
     while i < text.shape[0]:
         number_of_line += 1
-        i = _blanks(text, i)
+        i = _skip_blanks(text, i)
         if text[i] == _HASH or text[i] == _NEWLINE:
             while text[i] != _NEWLINE:
                 i += 1
             i += 1
             continue
         if grades:
-            number, after, kind = number_at(text, i, powers)
+            number, after, kind = parse_number(text, i, powers)
             if kind != SURE or text[after] > _SPACE or number < 0.0 or number != np.floor(number) or number >= 2**31:
                 return row, n_unsure, GRADE, number_of_line, i
             grade[row] = np.int32(number)
-            i = _blanks(text, after)
+            i = _skip_blanks(text, after)
             if not (text[i] == 113 and text[i + 1] == 105 and text[i + 2] == 100 and text[i + 3] == _COLON):
                 return row, n_unsure, QUERY, number_of_line, i
             i += 4
         head_start[row] = i
-        i = _token(text, i)
+        i = _skip_token(text, i)
         head_end[row] = i
         if head_end[row] == head_start[row]:
             return row, n_unsure, QUERY, number_of_line, i
-        changes[row] = row == 0 or not _same(
+        changes[row] = row == 0 or not _is_same(
             text, head_start[row - 1], head_end[row - 1], head_start[row], head_end[row]
         )
         line[row] = number_of_line
         comment[row] = -1
         while True:
-            i = _blanks(text, i)
+            i = _skip_blanks(text, i)
             if text[i] == _NEWLINE:
                 break
             if text[i] == _HASH:
@@ -211,14 +211,14 @@ def _parse(
             if column > MAX_INDEX:
                 return row, n_unsure, INDEX, number_of_line, start
             i += 1
-            after, mantissa, places = plain_at(text, i)
+            after, mantissa, places = parse_plain(text, i)
             kind = SURE
             if places >= 0:
                 number = np.float64(mantissa) / powers[ZERO_POWER + places]
                 if text[i] == _MINUS:
                     number = -number
             else:
-                number, after, kind = number_at(text, i, powers)
+                number, after, kind = parse_number(text, i, powers)
                 if kind == WRONG or (text[after] > _SPACE and text[after] != _HASH):
                     return row, n_unsure, VALUE, number_of_line, start
                 if kind == SURE and abs(number) >= MAX_FLOAT32:

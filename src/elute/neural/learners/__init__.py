@@ -11,7 +11,7 @@ from elute.neural.learner import Learner
 from elute.neural.learners.dla import DLA
 from elute.neural.learners.gradient_reversal import GradientReversal
 from elute.neural.learners.ipw import IPW
-from elute.neural.learners.ipw_random import ipw_random
+from elute.neural.learners.ipw_random import build_ipw_random
 from elute.neural.learners.multr import MULTR
 from elute.neural.learners.naive import Naive
 from elute.neural.learners.observation_dropout import ObservationDropout
@@ -23,7 +23,7 @@ from elute.neural.learners.vectorization import Vectorization
 LEARNERS: Mapping[str, Callable[..., Learner]] = {
     "naive": Naive,
     "ipw": IPW,
-    "ipw-random": ipw_random,
+    "ipw-random": build_ipw_random,
     "dla": DLA,
     "rem": RegressionEM,
     "pairwise-debias": PairwiseDebias,
@@ -39,7 +39,7 @@ LEARNERS: Mapping[str, Callable[..., Learner]] = {
 """The last three are the ablations of 5.5: positions as the confounding target (Eq. 15), and one joint model."""
 
 
-def learner(name: str, **settings: Any) -> Learner:
+def build_learner(name: str, **settings: Any) -> Learner:
     """The learner of that name with these settings."""
     if name not in LEARNERS:
         raise EluteError(f"no learner '{name}'; there are: {', '.join(LEARNERS)}")

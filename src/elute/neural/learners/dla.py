@@ -18,11 +18,11 @@ from elute.neural.losses import softmax_loss
 from elute.neural.networks import Key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DLA(Learner):
     """Ranker and propensities as each other's weights."""
 
-    def parameters(self, key: Key, n_features: int, positions: int) -> Groups:
+    def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
         return {"ranker": self.network.init(key, n_features), "dual": dual.init(positions)}
 
     def loss(self, params: Groups, memory: Memory, seen: View, key: Key | None, step: Array) -> tuple[Array, Memory]:

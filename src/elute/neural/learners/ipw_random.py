@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elute.errors import EluteError
-from elute.neural.data import checked_like
+from elute.neural.data import check_numbers
 from elute.neural.learners.ipw import IPW
 
 Floats = NDArray[np.float64]
@@ -24,8 +24,8 @@ def from_random_pages(documents: ArrayLike, clicks: ArrayLike) -> Floats:
     A rate is over the pages that are long enough; lengths should not go with relevance.
     """
     shown = np.asarray(documents) >= 0
-    clicked = checked_like("clicks", clicks, shown.shape) * shown
-    return _ratios(clicked.sum(axis=0, dtype=np.float64) / np.maximum(shown.sum(axis=0), 1))
+    clicked = check_numbers("clicks", clicks, shown.shape) * shown
+    return _to_ratios(clicked.sum(axis=0, dtype=np.float64) / np.maximum(shown.sum(axis=0), 1))
 
 
 def from_swaps(clicks: ArrayLike, partner: ArrayLike) -> Floats:
@@ -37,7 +37,8 @@ def from_swaps(clicks: ArrayLike, partner: ArrayLike) -> Floats:
     clicked, other = np.asarray(clicks, np.float64), np.asarray(partner)
     if clicked.ndim != 2 or other.shape != clicked.shape[:1]:
         raise EluteError(
-            f"clicks must be pages × positions with a partner a page; {clicked.shape} and {other.shape} are not"
+            f"clicks must be pages × positions and partners one for each page; their shapes are {clicked.shape} and "
+            f"{other.shape}"
         )
     rates = [1.0]
     for position in range(2, clicked.shape[1] + 1):
@@ -45,15 +46,15 @@ def from_swaps(clicks: ArrayLike, partner: ArrayLike) -> Floats:
         if pages[:, 0].sum() == 0:
             raise EluteError(f"no click on position 1 where position {position} was its partner; swap more pages")
         rates.append(pages[:, position - 1].sum() / pages[:, 0].sum())
-    return _ratios(np.array(rates))
+    return _to_ratios(np.array(rates))
 
 
-def ipw_random(documents: ArrayLike, clicks: ArrayLike, **settings: Any) -> IPW:
+def build_ipw_random(documents: ArrayLike, clicks: ArrayLike, **settings: Any) -> IPW:
     """Inverse propensity weighting with the propensities that pages in random order show."""
     return IPW(given=tuple(from_random_pages(documents, clicks).tolist()), **settings)
 
 
-def _ratios(rates: Floats) -> Floats:
+def _to_ratios(rates: Floats) -> Floats:
     if not (rates > 0).all():
         raise EluteError(
             f"position {int((rates <= 0).argmax()) + 1} has no click on randomised pages; collect more of them"

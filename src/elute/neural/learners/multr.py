@@ -29,7 +29,7 @@ from elute.neural.losses import sigmoid_loss, softmax_loss
 from elute.neural.networks import Key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MULTR(Learner):
     """Ranker on doubly robust and counterfactual targets."""
 
@@ -38,7 +38,7 @@ class MULTR(Learner):
     counterfactual: float = 1.0
     """Weight of the loss on counterfactual lists."""
 
-    def parameters(self, key: Key, n_features: int, positions: int) -> Groups:
+    def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
         ranker, document, position = jax.random.split(key, 3)
         return {
             "ranker": self.network.init(ranker, n_features),
@@ -55,11 +55,13 @@ class MULTR(Learner):
         model = params["simulator"]
         encoded = joint.encode(model["document"], seen.x)
         simulated = joint.score(model["document"], encoded + model["position"])
-        chances = jax.nn.sigmoid(joint.everywhere(model["document"], encoded, model["position"]))
+        chances = jax.nn.sigmoid(joint.score_everywhere(model["document"], encoded, model["position"]))
         weights = 1 / dual.inverse_propensity(dual.logits(params["dual"]))
-        order = shuffled(seen.mask, of_order)
-        targets = doubly_robust(seen.clicks, weights, chances[:, :, 0], self.clip)
-        elsewhere = _diagonal(jnp.take_along_axis(chances, order[:, :, None], axis=1)) / jnp.maximum(weights, self.clip)
+        order = shuffle_places(seen.mask, of_order)
+        targets = doubly_robust_targets(seen.clicks, weights, chances[:, :, 0], self.clip)
+        elsewhere = _take_diagonal(jnp.take_along_axis(chances, order[:, :, None], axis=1)) / jnp.maximum(
+            weights, self.clip
+        )
         return (
             softmax_loss(scores, targets, seen.mask)
             + self.counterfactual * softmax_loss(jnp.take_along_axis(scores, order, axis=1), elsewhere, seen.mask)
@@ -71,12 +73,12 @@ class MULTR(Learner):
         return dual.logits(state.params["dual"])
 
 
-def doubly_robust(clicks: Array, propensities: Array, imputed: Array, clip: float) -> Array:
+def doubly_robust_targets(clicks: Array, propensities: Array, imputed: Array, clip: float) -> Array:
     """Targets by document; propensities by position, relative to position 1."""
     return imputed + (clicks - propensities * imputed) / jnp.maximum(propensities, clip)
 
 
-def shuffled(mask: Array, key: Key | None) -> Array:
+def shuffle_places(mask: Array, key: Key | None) -> Array:
     """For each list, places in random order, those without a document last; without a key, in reverse order."""
     order = (
         jnp.broadcast_to(-jnp.arange(mask.shape[1]), mask.shape) if key is None else jax.random.bits(key, mask.shape)
@@ -85,7 +87,7 @@ def shuffled(mask: Array, key: Key | None) -> Array:
     return places
 
 
-def _diagonal(by_position: Array) -> Array:
+def _take_diagonal(by_position: Array) -> Array:
     """(lists, places, positions): each document at its own place."""
     own: Array = jnp.diagonal(by_position, axis1=1, axis2=2)
     return own

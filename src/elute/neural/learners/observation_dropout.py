@@ -14,8 +14,8 @@ from jax import Array
 
 from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
-from elute.neural.losses import LossName, loss_named
-from elute.neural.networks import Key, affine, dense, dropped
+from elute.neural.losses import LossName, get_loss
+from elute.neural.networks import Key, affine, drop_units, init_dense
 
 WIDTH = 16
 
@@ -23,15 +23,18 @@ WIDTH = 16
 def init_observation(key: Key, positions: int) -> Groups:
     """An embedding of positions, and the layer that makes a logit of it."""
     embedding, out = jax.random.split(key)
-    return {"embedding": jax.random.normal(embedding, (positions, WIDTH)) * WIDTH**-0.5, "out": dense(out, WIDTH, 1)}
+    return {
+        "embedding": jax.random.normal(embedding, (positions, WIDTH)) * WIDTH**-0.5,
+        "out": init_dense(out, WIDTH, 1),
+    }
 
 
-def observed(observation: Groups) -> Array:
+def observation_logits(observation: Groups) -> Array:
     """g by position."""
     return affine(observation["out"], jax.nn.elu(observation["embedding"]))[:, 0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ObservationDropout(Learner):
     """Two towers, with the observation tower's output dropped at random: f must explain the click without it.
 
@@ -42,7 +45,7 @@ class ObservationDropout(Learner):
     drop: float = 0.5
     """Share of documents whose position is hidden."""
 
-    def parameters(self, key: Key, n_features: int, positions: int) -> Groups:
+    def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
         ranker, observation = jax.random.split(key)
         return {
             "ranker": self.network.init(ranker, n_features),
@@ -50,17 +53,17 @@ class ObservationDropout(Learner):
         }
 
     def loss(self, params: Groups, memory: Memory, seen: View, key: Key | None, step: Array) -> tuple[Array, Memory]:
-        return self._towers(params, seen, key)[0], memory
+        return self._run_towers(params, seen, key)[0], memory
 
-    def _towers(self, params: Groups, seen: View, key: Key | None) -> tuple[Array, Array]:
+    def _run_towers(self, params: Groups, seen: View, key: Key | None) -> tuple[Array, Array]:
         """The loss of the two towers, and the ranker's scores."""
         of_units, of_tower = (None, None) if key is None else jax.random.split(key)
         scores = self.network.scores(params["ranker"], seen.x, of_units)
-        observation = jnp.broadcast_to(observed(params["observation"]), seen.mask.shape)
+        observation = jnp.broadcast_to(observation_logits(params["observation"]), seen.mask.shape)
         if of_tower is not None and self.drop > 0:
-            observation = dropped(observation, self.drop, of_tower)
-        return loss_named(self.objective)(scores + observation, seen.clicks, seen.mask), scores
+            observation = drop_units(observation, self.drop, of_tower)
+        return get_loss(self.objective)(scores + observation, seen.clicks, seen.mask), scores
 
     def log_propensities(self, state: State) -> Array:
         """Differences of logits: ratios of odds with the sigmoid loss, of propensities with the softmax loss."""
-        return observed(state.params["observation"])
+        return observation_logits(state.params["observation"])

@@ -19,7 +19,7 @@ from elute.neural.losses import disorder, mean_over_lists
 from elute.neural.networks import Key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PairwiseDebias(Learner):
     """Ranker on weighted pairs; ratios t⁺ and t⁻ by position, those of position 1 being 1."""
 
@@ -28,10 +28,10 @@ class PairwiseDebias(Learner):
     regularisation: float = 1.0
     """p: the ratios are taken to the power 1 / (1 + p)."""
 
-    def parameters(self, key: Key, n_features: int, positions: int) -> Groups:
+    def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
         return {"ranker": self.network.init(key, n_features)}
 
-    def memory(self, n_features: int, positions: int) -> Memory:
+    def init_memory(self, n_features: int, positions: int) -> Memory:
         return {"clicked": jnp.ones(positions), "unclicked": jnp.ones(positions)}
 
     def loss(self, params: Groups, memory: Memory, seen: View, key: Key | None, step: Array) -> tuple[Array, Memory]:
@@ -41,12 +41,12 @@ class PairwiseDebias(Learner):
         cost = jnp.where(clicked & ~clicked.swapaxes(1, 2) & seen.mask[:, None, :], disorder(scores), 0.0)
         loss = mean_over_lists((cost / (plus[:, None] * minus)).sum(axis=2), seen.mask)
         after = {
-            "clicked": self._moved(plus, (cost / minus).sum(axis=(0, 2))),
-            "unclicked": self._moved(minus, (cost / plus[:, None]).sum(axis=(0, 1))),
+            "clicked": self._move_ratios(plus, (cost / minus).sum(axis=(0, 2))),
+            "unclicked": self._move_ratios(minus, (cost / plus[:, None]).sum(axis=(0, 1))),
         }
         return loss, jax.lax.stop_gradient(after)
 
-    def _moved(self, ratios: Array, totals: Array) -> Array:
+    def _move_ratios(self, ratios: Array, totals: Array) -> Array:
         """Ratios after a batch with these total costs by position; without one at position 1 they stay."""
         first = jnp.where(totals[0] > 0, totals[0], 1.0)
         target = (totals / first) ** (1 / (1 + self.regularisation))

@@ -14,7 +14,7 @@ from elute.neural.losses import sigmoid_loss
 from elute.neural.networks import Key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RegressionEM(Learner):
     """P(click) = θ_k · sigmoid(f(x)). A click means examined and relevant; without one both are possible.
 
@@ -27,10 +27,10 @@ class RegressionEM(Learner):
     start: float = 0.9
     """θ at every position before the first step."""
 
-    def parameters(self, key: Key, n_features: int, positions: int) -> Groups:
+    def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
         return {"ranker": self.network.init(key, n_features)}
 
-    def memory(self, n_features: int, positions: int) -> Memory:
+    def init_memory(self, n_features: int, positions: int) -> Memory:
         return {"propensities": jnp.full(positions, self.start)}
 
     def loss(self, params: Groups, memory: Memory, seen: View, key: Key | None, step: Array) -> tuple[Array, Memory]:

@@ -58,7 +58,7 @@ class Stages(NamedTuple):
     cycle: int = 2_500
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class UPE(Learner):
     """A ranker weighted by unconfounded propensities."""
 
@@ -85,7 +85,7 @@ class UPE(Learner):
     def whole_log(self) -> bool:
         return self.over == "log"
 
-    def parameters(self, key: Key, n_features: int, positions: int) -> Groups:
+    def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
         ranker, document, position = jax.random.split(key, 3)
         return {
             "ranker": self.network.init(ranker, n_features),
@@ -94,10 +94,10 @@ class UPE(Learner):
             "position": joint.init_positions(position, positions),
         }
 
-    def memory(self, n_features: int, positions: int) -> Memory:
+    def init_memory(self, n_features: int, positions: int) -> Memory:
         return {"log_propensities": jnp.zeros(positions)}
 
-    def active(self, step: Array) -> dict[str, Array]:
+    def active_groups(self, step: Array) -> dict[str, Array]:
         if self.stages is None:
             return {}
         now = step % self.stages.cycle
@@ -110,15 +110,15 @@ class UPE(Learner):
         encoded = joint.encode(params["document"], seen.x)
         adjusted = memory["log_propensities"]
         if self.over == "batch":
-            adjusted = self._adjusted(params, encoded, seen.mask)
-        weights = dual.inverse_propensity(self._weighing(params, adjusted, step))
+            adjusted = self._adjust(params, encoded, seen.mask)
+        weights = dual.inverse_propensity(self._choose_weights(params, adjusted, step))
         return (
             softmax_loss(scores, seen.clicks * weights, seen.mask)
             + self._confounding_loss(params, encoded, seen)
             + self._joint_loss(params, encoded, scores, seen)
         ), {"log_propensities": adjusted}
 
-    def _weighing(self, params: Groups, adjusted: Array, step: Array) -> Array:
+    def _choose_weights(self, params: Groups, adjusted: Array, step: Array) -> Array:
         """Log propensities that weigh clicks at this step."""
         if self.stages is None:
             return adjusted
@@ -158,25 +158,25 @@ class UPE(Learner):
         confounded = jax.lax.stop_gradient(jnp.broadcast_to(wanted, seen.mask.shape))
         return attention_rank(fitted, confounded, seen.mask) + dual.loss(params["dual"], scores, seen)
 
-    def _adjusted(self, params: Groups, encoded: Array, mask: Array) -> Array:
+    def _adjust(self, params: Groups, encoded: Array, mask: Array) -> Array:
         """Backdoor adjustment: log P(E | do(K = k)) from what every document gives at every position (Eq. 6d, 7)."""
         if self.average == "logit":
-            return joint.mean_everywhere(params["document"], encoded, params["position"], mask)
-        logits = joint.everywhere(params["document"], encoded, params["position"])
+            return joint.mean_score_everywhere(params["document"], encoded, params["position"], mask)
+        logits = joint.score_everywhere(params["document"], encoded, params["position"])
         logs = jax.nn.log_softmax(logits, axis=-1) if self.average == "probability" else logits
         some = jnp.where(mask[..., None], logs, -jnp.inf)
         return jax.nn.logsumexp(some, axis=tuple(range(mask.ndim))) - jnp.log(jnp.maximum(mask.sum(), 1))
 
-    def over_log(self, state: State, features: Array, documents: Array) -> State:
+    def adjust_over_log(self, state: State, features: Array, documents: Array) -> State:
         """In parts of the log, as all of it at every position would not fit; parts count by their documents."""
         if self.over == "batch":
             return state
 
         def of_lists(rows: Array) -> tuple[Array, Array]:
             encoded = joint.encode(state.params["document"], features[jnp.maximum(rows, 0)])
-            return self._adjusted(state.params, encoded, rows >= 0), (rows >= 0).sum()
+            return self._adjust(state.params, encoded, rows >= 0), (rows >= 0).sum()
 
-        parts, counts = jax.lax.map(of_lists, _in_parts(documents))
+        parts, counts = jax.lax.map(of_lists, _split_lists(documents))
         share = (counts / counts.sum())[:, None]
         if self.average == "logit":
             return state._replace(memory={"log_propensities": (share * parts).sum(axis=0)})
@@ -186,7 +186,7 @@ class UPE(Learner):
         return state.memory["log_propensities"]
 
 
-def _in_parts(documents: Array) -> Array:
+def _split_lists(documents: Array) -> Array:
     """(parts, lists, positions), filled up with empty lists."""
     lists, positions = documents.shape
     filled = jnp.pad(documents, ((0, -lists % _LISTS), (0, 0)), constant_values=-1)

@@ -19,7 +19,7 @@ from elute.neural.losses import softmax_loss
 from elute.neural.networks import Key, run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Vectorization(Learner):
     """Vectors of `dimensions` for documents and positions."""
 
@@ -27,14 +27,14 @@ class Vectorization(Learner):
     rate: float = 0.01
     """Share of the means that a batch renews."""
 
-    def parameters(self, key: Key, n_features: int, positions: int) -> Groups:
+    def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
         ranker, observation = jax.random.split(key)
         return {
             "ranker": self.network.init(ranker, n_features, self.dimensions),
             "observation": 0.1 * jax.random.normal(observation, (positions, self.dimensions)),
         }
 
-    def memory(self, n_features: int, positions: int) -> Memory:
+    def init_memory(self, n_features: int, positions: int) -> Memory:
         return {"relevance": jnp.ones(self.dimensions), "shown": jnp.ones(positions)}
 
     def loss(self, params: Groups, memory: Memory, seen: View, key: Key | None, step: Array) -> tuple[Array, Memory]:
@@ -49,13 +49,13 @@ class Vectorization(Learner):
         }
         return softmax_loss(clicks, seen.clicks, seen.mask), jax.lax.stop_gradient(after)
 
-    def base(self, state: State) -> Array:
+    def base_vector(self, state: State) -> Array:
         shown = state.memory["shown"]
         return shown @ jax.nn.softplus(state.params["observation"]) / shown.sum()
 
     def scores(self, state: State, features: Array) -> Array:
         vectors = jax.lax.map(lambda row: run(state.params["ranker"], row), features, batch_size=ROWS)
-        return jax.nn.softplus(vectors) @ self.base(state)
+        return jax.nn.softplus(vectors) @ self.base_vector(state)
 
     def log_propensities(self, state: State) -> Array:
         return jnp.log(jax.nn.softplus(state.params["observation"]) @ state.memory["relevance"])

@@ -1,7 +1,7 @@
 """The identifiability graph in a form that can be drawn: every factor a node where they are few, else groups of them.
 
 Groups are cut from a spanning tree of the strongest links (those that most items make), so that each holds factors
-that hang together by themselves. All of a group's factors lie in one component: what is apart in the log is apart in
+that are connected among themselves. All of a group's factors lie in one component: what is apart in the log is apart in
 the picture.
 """
 
@@ -34,7 +34,7 @@ MOST_LINKS = 3
 _FEW_LINKS = 60
 
 
-class Links(NamedTuple):
+class GraphLinks(NamedTuple):
     """Pairs of nodes, a < b, and the items shown under both."""
 
     a: Ints
@@ -48,7 +48,7 @@ class Graph(NamedTuple):
 
     node: Ints
     component: Ints
-    links: Links
+    links: GraphLinks
     all_links: int
 
     @property
@@ -56,23 +56,23 @@ class Graph(NamedTuple):
         return len(self.component)
 
     @property
-    def grouped(self) -> bool:
+    def is_grouped(self) -> bool:
         return len(self.node) > self.nodes
 
 
-def graph(counts: Counts, found: Components) -> Graph:
+def build_graph(counts: Counts, found: Components) -> Graph:
     """The graph of a log's factors."""
     few = counts.n_factors <= MOST_NODES
-    node = np.arange(counts.n_factors) if few else groups(strongest(stars(counts)), found)
+    node = np.arange(counts.n_factors) if few else group_factors(find_strongest(build_stars(counts)), found)
     component = np.zeros(int(node.max()) + 1, np.int64)
     component[node] = found.of_factor
     if not few:
         component[node[found.of_factor >= _COMPONENTS]] = -1
-    links = shared(counts, node)
-    return Graph(node, component, _kept(links, len(component)), len(links.a))
+    links = count_shared_items(counts, node)
+    return Graph(node, component, _keep_strongest(links, len(component)), len(links.a))
 
 
-def shared(counts: Counts, node: Ints) -> Links:
+def count_shared_items(counts: Counts, node: Ints) -> GraphLinks:
     """How many items every two nodes share: the ones of WᵀW, with W the items' nodes."""
     n = int(node.max()) + 1
     cells = (np.ones(counts.n_cells, np.int32), node[counts.factor], counts.offsets.copy())
@@ -83,10 +83,10 @@ def shared(counts: Counts, node: Ints) -> Links:
     upper = both.row < both.col
     order = np.lexsort((both.col[upper], both.row[upper]))
     a, b, items = (np.asarray(part)[upper][order].astype(np.int64) for part in (both.row, both.col, both.data))
-    return Links(a, b, items)
+    return GraphLinks(a, b, items)
 
 
-def stars(counts: Counts) -> csr_array:
+def build_stars(counts: Counts) -> csr_array:
     """For every item a link from the factor it was shown under most to each other one, added up over items. They
     connect what the item connects, and no clique is formed: a thousand factors are a thousand links."""
     item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
@@ -100,16 +100,18 @@ def stars(counts: Counts) -> csr_array:
     return out
 
 
-def strongest(links: csr_array) -> csr_array:
+def find_strongest(links: csr_array) -> csr_array:
     """The spanning forest of the links that most items make; its values are those numbers."""
     inverse = links.copy()
     inverse.data = 1.0 / inverse.data
+    # scipy before 1.17.1 refuses wider indices here
+    inverse.indices, inverse.indptr = inverse.indices.astype(np.int32), inverse.indptr.astype(np.int32)
     tree = csr_array(minimum_spanning_tree(inverse))
     tree.data = np.rint(1.0 / tree.data)
     return tree
 
 
-def groups(tree: csr_array, found: Components) -> Ints:
+def group_factors(tree: csr_array, found: Components) -> Ints:
     """A group for every factor: subtrees of about the same size, small components whole, and the smallest together."""
     n = tree.shape[0]
     size = -(-n // GROUPS)
@@ -119,14 +121,14 @@ def groups(tree: csr_array, found: Components) -> Ints:
     for part in range(min(len(found), _COMPONENTS)):
         root = int(np.flatnonzero(found.of_factor == part)[0])
         order, before = breadth_first_order(both, root, directed=False)
-        for cut in _cut(order, before, size):
+        for cut in _cut_tree(order, before, size):
             group[cut] = number
             number += 1
     group[group < 0] = number
     return group
 
 
-def _cut(order: NDArray[np.int32], before: NDArray[np.int32], size: int) -> list[list[int]]:
+def _cut_tree(order: NDArray[np.int32], before: NDArray[np.int32], size: int) -> list[list[int]]:
     """Split a tree, given by nodes in order from its root and the node before each, into connected parts of at least
     `size` nodes; the last, with the root, may be smaller."""
     waiting: dict[int, list[int]] = {}
@@ -140,16 +142,16 @@ def _cut(order: NDArray[np.int32], before: NDArray[np.int32], size: int) -> list
     return parts
 
 
-def _kept(links: Links, nodes: int) -> Links:
+def _keep_strongest(links: GraphLinks, nodes: int) -> GraphLinks:
     """The strongest links, and always those that hold the graph together."""
     most = max(MOST_LINKS * nodes, _FEW_LINKS)
     if len(links.a) <= most:
         return links
     weight = csr_array(coo_array((links.items.astype(np.float64), (links.a, links.b)), shape=(nodes, nodes)))
-    tree = strongest(weight).tocoo()
+    tree = find_strongest(weight).tocoo()
     needed = set(zip(tree.row.tolist(), tree.col.tolist(), strict=True))
     order = np.argsort(-links.items, kind="stable")
     held = np.array([(a, b) in needed for a, b in zip(links.a.tolist(), links.b.tolist(), strict=True)])
     keep = held.copy()
     keep[order[: max(most - int(held.sum()), 0)]] = True
-    return Links(links.a[keep], links.b[keep], links.items[keep])
+    return GraphLinks(links.a[keep], links.b[keep], links.items[keep])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
-from elute.reporting.charts.graph import Links
+from elute.reporting.charts.graph import GraphLinks
 
 Floats = NDArray[np.float64]
 
@@ -21,18 +21,18 @@ _WIDE = 2.2
 """Width over height of the picture."""
 
 
-def place(nodes: int, links: Links) -> Floats:
+def place_nodes(nodes: int, links: GraphLinks) -> Floats:
     """x and y of every node, y upwards; about one unit between neighbours."""
     if nodes == 0:
         return np.zeros((0, 2))
-    length = _lengths(links)
+    length = _compute_lengths(links)
     ends = (links.a, links.b)
     near = csr_array(coo_array((length, ends), shape=(nodes, nodes)))
     label = connected_components(near, directed=False)[1]
     parts = [np.flatnonzero(label == part) for part in range(int(label.max()) + 1)]
     parts.sort(key=lambda part: (-len(part), part[0]))
-    inside = [_spread(near[part][:, part]) for part in parts]
-    spots = _shelves([np.ptp(xy, axis=0) + _MARGIN for xy in inside])
+    inside = [_lay_out_component(near[part][:, part]) for part in parts]
+    spots = _shelve([np.ptp(xy, axis=0) + _MARGIN for xy in inside])
     out = np.empty((nodes, 2))
     for part, xy, spot in zip(parts, inside, spots, strict=True):
         out[part] = xy - xy.min(axis=0) + spot
@@ -40,20 +40,20 @@ def place(nodes: int, links: Links) -> Floats:
     return out
 
 
-def _lengths(links: Links) -> Floats:
+def _compute_lengths(links: GraphLinks) -> Floats:
     """From 1 for the strongest link to 2 for one a hundredfold weaker, and so on."""
     if len(links.items) == 0:
         return np.zeros(0)
     return np.asarray(1.0 + np.log(links.items.max() / links.items) / np.log(100.0))
 
 
-def _spread(near: csr_array) -> Floats:
+def _lay_out_component(near: csr_array) -> Floats:
     """One component, longer than high, its first node on the left."""
     n = near.shape[0]
     if n == 1:
         return np.zeros((1, 2))
     distance = shortest_path(near, directed=False)
-    xy = _stress(distance, _scaling(distance))
+    xy = _majorise_stress(distance, _scale_classically(distance))
     xy -= xy.mean(axis=0)
     xy = xy @ np.linalg.svd(xy, full_matrices=False)[2].T
     for axis in (0, 1):
@@ -62,7 +62,7 @@ def _spread(near: csr_array) -> Floats:
     return np.asarray(xy)
 
 
-def _scaling(distance: Floats) -> Floats:
+def _scale_classically(distance: Floats) -> Floats:
     """Classical scaling: the two leading directions of the doubly centred squared distances."""
     n = len(distance)
     centre = np.eye(n) - 1.0 / n
@@ -72,7 +72,7 @@ def _scaling(distance: Floats) -> Floats:
     return np.asarray(xy + 1e-3 * spread)
 
 
-def _stress(distance: Floats, xy: Floats) -> Floats:
+def _majorise_stress(distance: Floats, xy: Floats) -> Floats:
     """Majorise Σ (|xᵢ - xⱼ| - dᵢⱼ)²/dᵢⱼ²."""
     weight = np.zeros_like(distance)
     off = distance > 0
@@ -86,7 +86,7 @@ def _stress(distance: Floats, xy: Floats) -> Floats:
     return xy
 
 
-def _shelves(boxes: list[Floats]) -> list[Floats]:
+def _shelve(boxes: list[Floats]) -> list[Floats]:
     """Corners of boxes on shelves, from the left and downwards."""
     wide = max(max(float(box[0]) for box in boxes), float(np.sqrt(_WIDE * sum(box[0] * box[1] for box in boxes))))
     spots, x, y, high = [], 0.0, 0.0, 0.0

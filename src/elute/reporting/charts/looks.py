@@ -15,7 +15,7 @@ from elute.reporting.parts import Spec
 Rows = Sequence[dict[str, Any]]
 
 _SERIES = ("#2a6f97", "#c8553d", "#5a8a3c", "#7b5ea7", "#b8860b", "#3d8c95", "#8a5a44")
-SERIES = tuple(f"var(--series-{number}, {colour})" for number, colour in enumerate(_SERIES, start=1))
+SERIES = tuple(f"var(--series-{number_field}, {colour})" for number_field, colour in enumerate(_SERIES, start=1))
 """Told apart also by readers who do not see red and green apart."""
 
 INK, FAINT, LINE = "var(--ink, #1c2126)", "var(--faint, #7a828a)", "var(--line, #d9dde1)"
@@ -76,7 +76,7 @@ def frame(height: int, layers: list[Spec], **more: Any) -> Spec:
     }
 
 
-def wide(spec: Spec) -> Spec:
+def widen(spec: Spec) -> Spec:
     """A chart made for a picture, as wide as the page and in its colours."""
     page: Spec = {
         "$schema": _SCHEMA,
@@ -87,20 +87,20 @@ def wide(spec: Spec) -> Spec:
     return {**spec, **page, "background": "transparent"}
 
 
-def number(field: str, title: str | None, **more: Any) -> Spec:
+def number_field(field: str, title: str | None, **more: Any) -> Spec:
     """A quantity; `more`: scale, axis."""
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 
-def name(field: str, title: str | None = None, **more: Any) -> Spec:
+def name_field(field: str, title: str | None = None, **more: Any) -> Spec:
     """A category, in the order of the rows."""
     return {"field": field, "type": "nominal", "sort": None, "title": title, **more}
 
 
-def along_positions(title: str) -> Spec:
+def position_axis(title: str) -> Spec:
     """Positions from left to right."""
     scale = {"zero": False, "nice": False, "padding": 12}
-    return number("x", title, scale=scale, axis={"tickMinStep": 1, "grid": False})
+    return number_field("x", title, scale=scale, axis={"tickMinStep": 1, "grid": False})
 
 
 def tooltip(**fields: str) -> list[Spec]:
@@ -108,7 +108,7 @@ def tooltip(**fields: str) -> list[Spec]:
     return [{"field": field, "type": "nominal", "title": title} for field, title in fields.items()]
 
 
-def apart(rows: Rows) -> list[dict[str, Any]]:
+def separate_labels(rows: Rows) -> list[dict[str, Any]]:
     """Rows whose `label` is each one's own: long names that were cut alike would share a line."""
     seen: dict[str, int] = {}
     out = []
@@ -118,7 +118,7 @@ def apart(rows: Rows) -> list[dict[str, Any]]:
     return out
 
 
-def bars_across(rows: Rows, title: str, *, colour: Any = None, most: float | None = None, share: bool = False) -> Spec:
+def draw_bars(rows: Rows, title: str, *, colour: Any = None, most: float | None = None, share: bool = False) -> Spec:
     """A bar for each `label`, as long as `value`, with `text` at its end."""
     room = 1.2 * max((row["value"] for row in rows), default=1.0)
     scale: Spec = {"domain": [0, room if most is None else most], "nice": False}
@@ -128,9 +128,9 @@ def bars_across(rows: Rows, title: str, *, colour: Any = None, most: float | Non
         axis["format"] = "%"
     elif whole:
         axis["tickMinStep"] = 1
-    along = number("value", title, scale=scale, axis=axis)
+    along = number_field("value", title, scale=scale, axis=axis)
     height = 30 * len(rows) + 10
-    down = name("label", axis={"domain": False, "ticks": False, "labelColor": INK, "labelPadding": 8})
+    down = name_field("label", axis={"domain": False, "ticks": False, "labelColor": INK, "labelPadding": 8})
     words = tooltip(label=" ", text=title)
     layers: list[Spec] = [
         {
@@ -142,4 +142,4 @@ def bars_across(rows: Rows, title: str, *, colour: Any = None, most: float | Non
             "encoding": {"x": along, "text": {"field": "text", "type": "nominal"}},
         },
     ]
-    return chart(apart(rows), height, layers, encoding={"y": down})
+    return chart(separate_labels(rows), height, layers, encoding={"y": down})

@@ -7,7 +7,7 @@ from typing import Any
 from elute.errors import MissingExtra
 
 
-def svg(spec: dict[str, Any]) -> str:
+def render_svg(spec: dict[str, Any]) -> str:
     """The chart as SVG text."""
     try:
         import vl_convert

@@ -125,13 +125,13 @@ def dots(rows: Rows, *, x: str, y: str, spread: str, size: tuple[int, int] = (42
     return _chart(drawn, encoding, layers, size)
 
 
-def beside(*specs: Spec) -> Spec:
+def place_side_by_side(*specs: Spec) -> Spec:
     """Several charts in one picture, from left to right."""
     inner = [{name: part for name, part in spec.items() if name not in _LOOK} for spec in specs]
     return {**_LOOK, "hconcat": inner, "resolve": {"scale": {"color": "independent"}}}
 
 
-def titled(spec: Spec, title: str) -> Spec:
+def add_title(spec: Spec, title: str) -> Spec:
     """The chart with a title over it."""
     return {**spec, "title": {"text": title, "fontSize": 13, "anchor": "start"}}
 

@@ -27,24 +27,24 @@ class Chart(NamedTuple):
     spec: specs.Spec
 
 
-def evidence_charts(findings: Sequence[Finding]) -> list[Chart]:
+def draw_evidence(findings: Sequence[Finding]) -> list[Chart]:
     """What the verdicts rest on: for each finding an overview, then the clicks behind the worst parts."""
-    return [chart for finding in findings for chart in _DRAWN.get(finding.name, _none)(finding)]
+    return [chart for finding in findings for chart in _DRAWN.get(finding.name, _draw_nothing)(finding)]
 
 
-def _none(finding: Finding) -> Iterator[Chart]:
+def _draw_nothing(finding: Finding) -> Iterator[Chart]:
     return iter(())
 
 
-def _linear(finding: Finding) -> Iterator[Chart]:
+def _draw_linear(finding: Finding) -> Iterator[Chart]:
     if finding.factors:
         against = finding.factors[0]["against"]
         yield Chart(
             "Offsets by factor",
             f"{finding.sentence} By factor, against {against}.",
-            "A factor whose interval (95%) lies beside 0 has clicks that relevance times propensity does not explain, "
-            "as under trust bias. 'Off' is after correction for the number of factors (Holm).",
-            _intervals(
+            "A factor whose interval (95%) does not include 0 has clicks that relevance times propensity does not "
+            "explain, as under trust bias. 'Off' is after correction for the number of factors (Holm).",
+            _draw_intervals(
                 [{**row, "se": 1.0} for row in finding.factors],
                 "factor",
                 "standard_errors",
@@ -57,14 +57,18 @@ def _linear(finding: Finding) -> Iterator[Chart]:
             f"The pairs of factors with the strongest evidence of an offset. {finding.sentence}",
             "A point is an item, its cross one standard error each way. Under relevance times propensity the points "
             "lie along the line through the origin; under trust bias along a line that misses it.",
-            _beside(finding),
+            _draw_panels(finding),
         )
 
 
-def _affine(finding: Finding) -> Iterator[Chart]:
+def _draw_affine(finding: Finding) -> Iterator[Chart]:
     if finding.evidence:
         rows = [
-            {**row, "times what chance leaves": row["squares"] / row["expected"], "verdict": _word(row["p_value"])}
+            {
+                **row,
+                "times what chance leaves": row["squares"] / row["expected"],
+                "verdict": _verdict_word(row["p_value"]),
+            }
             for row in finding.evidence[:LISTED]
         ]
         name = "times what chance leaves"
@@ -81,22 +85,22 @@ def _affine(finding: Finding) -> Iterator[Chart]:
             f"The factors furthest from their lines, each against one it shares most items with. {finding.sentence}",
             "A point is an item, its cross one standard error each way. If clicks are an affine function of relevance "
             "all points lie on one line but for chance; a bend, or two clouds, show that they are not.",
-            _beside(finding),
+            _draw_panels(finding),
         )
 
 
-def _labels(finding: Finding) -> Iterator[Chart]:
+def _draw_labels(finding: Finding) -> Iterator[Chart]:
     if finding.panels:
         yield Chart(
             "Click rate against label",
             f"The factors with the strongest evidence of a bend. {finding.sentence}",
             "A point is the mean of the items of one label (a tenth of the items where labels are many), with one "
             "standard error. An affine correction can be unbiased only if the points lie on a line (Theorem 5.5).",
-            _beside(finding),
+            _draw_panels(finding),
         )
 
 
-def _groups(finding: Finding) -> Iterator[Chart]:
+def _draw_groups(finding: Finding) -> Iterator[Chart]:
     if finding.evidence:
         rows = [
             {**row, "pair": f"{row['a']} / {row['b']}: {row['first']} against {row['second']}"}
@@ -106,12 +110,13 @@ def _groups(finding: Finding) -> Iterator[Chart]:
             "Position effects by group",
             finding.sentence,
             "How much larger, as a logarithm, the ratio of two propensities is in one group than in another; "
-            "intervals 95%. Beside 0 they differ; 'off' is after correction for all pairs compared (Bonferroni).",
-            _intervals(rows, "pair", "difference", "difference of log ratios"),
+            "intervals 95%. Where they do not include 0, the groups differ; 'off' is after correction for all pairs "
+            "compared (Bonferroni).",
+            _draw_intervals(rows, "pair", "difference", "difference of log ratios"),
         )
 
 
-def _intervals(rows: Sequence[Mapping[str, Any]], label: str, field: str, name: str) -> specs.Spec:
+def _draw_intervals(rows: Sequence[Mapping[str, Any]], label: str, field: str, name: str) -> specs.Spec:
     drawn = [
         {
             label: row[label],
@@ -119,24 +124,24 @@ def _intervals(rows: Sequence[Mapping[str, Any]], label: str, field: str, name: 
             "low": row[field] - _WIDE * row["se"],
             "high": row[field] + _WIDE * row["se"],
             "p-value, corrected": row["p_value"],
-            "verdict": _word(row["p_value"]),
+            "verdict": _verdict_word(row["p_value"]),
         }
         for row in rows[:LISTED]
     ]
     return specs.intervals(drawn, label=label, x=name, low="low", high="high", series="verdict", values=_WORDS)
 
 
-def _beside(finding: Finding) -> specs.Spec:
-    return specs.beside(
+def _draw_panels(finding: Finding) -> specs.Spec:
+    return specs.place_side_by_side(
         *(
-            specs.titled(specs.points([dict(row) for row in p.points], x=p.x, y=p.y, straight=p.lines), p.title)
+            specs.add_title(specs.points([dict(row) for row in p.points], x=p.x, y=p.y, straight=p.lines), p.title)
             for p in finding.panels
         )
     )
 
 
-def _word(p_value: float) -> str:
+def _verdict_word(p_value: float) -> str:
     return _WORDS[p_value <= LEVEL]
 
 
-_DRAWN = {"linear": _linear, "affine": _affine, "linear in labels": _labels, "groups": _groups}
+_DRAWN = {"linear": _draw_linear, "affine": _draw_affine, "linear in labels": _draw_labels, "groups": _draw_groups}

@@ -13,10 +13,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from elute._util.text import count, plain
-from elute.cells.factors import rows
+from elute._util.text import format_count, to_one_line
+from elute.cells.factors import to_rows
 from elute.fits.fit import Fit
-from elute.reporting.charts.looks import ACCENT, FAINT, INK, SERIES, apart, chart, frame, name, number, tooltip
+from elute.reporting.charts.looks import (
+    ACCENT,
+    FAINT,
+    INK,
+    SERIES,
+    chart,
+    frame,
+    name_field,
+    number_field,
+    separate_labels,
+    tooltip,
+)
 from elute.reporting.parts import Block, Figure, Grid, Note, Section, Spec
 
 PRECISE = 0.5
@@ -43,15 +54,15 @@ class Moves(NamedTuple):
         return np.asarray(self.by_relevance - self.by_rate)
 
 
-def moves(table: pa.Table) -> Moves:
+def rank_moves(table: pa.Table) -> Moves:
     """Rank the items of the largest component whose relevance is known well enough."""
-    relevance, shown, clicks = (_numbers(table, column) for column in ("relevance", "impressions", "clicks"))
+    relevance, shown, clicks = (_to_numbers(table, column) for column in ("relevance", "impressions", "clicks"))
     known = np.isfinite(relevance) & (shown > 0)
     if "component" in table.column_names:
         component = table["component"].to_numpy()
         known &= component == np.bincount(component[component >= 0]).argmax()
     if "log_se" in table.column_names:
-        known &= _numbers(table, "log_se") <= PRECISE
+        known &= _to_numbers(table, "log_se") <= PRECISE
     row = np.flatnonzero(known)
     rate = clicks[row] / shown[row]
     ranks = [(rankdata(values) - 0.5) / max(len(row), 1) for values in (rate, relevance[row])]
@@ -60,8 +71,8 @@ def moves(table: pa.Table) -> Moves:
 
 def moves_section(fit: Fit, item: tuple[str, ...]) -> Section:
     """The items that a ranking by click rate puts most out of place."""
-    title = "Who is over- and under-rated by clicks"
-    found = moves(fit.relevance)
+    title = "What clicks over- and under-rate"
+    found = rank_moves(fit.relevance)
     if len(found.row) < 2:
         why = f"No two items have a relevance known to a standard error of {PRECISE} of its logarithm."
         return Section("moves", title, why, [])
@@ -69,23 +80,24 @@ def moves_section(fit: Fit, item: tuple[str, ...]) -> Section:
     under, over = order[:_SHOWN], order[::-1][:_SHOWN]
     under, over = under[found.move[under] > 0], over[found.move[over] < 0]
     far = float(np.mean(np.abs(found.move) > 0.25))
-    lead = f"{far:.0%} of {count(len(found.row))} well-known items change their rank by a quarter of the list or more"
-    lead += f" once the place they were shown at is taken out (model {fit.model})."
-    blocks: list[Block] = [_cloud(fit, found, under, over, item)]
+    items = format_count(len(found.row))
+    lead = f"{far:.0%} of {items} well-known items change their rank by a quarter of the list or more"
+    lead += f" once the effect of where they were shown is removed (model {fit.model})."
+    blocks: list[Block] = [_draw_cloud(fit, found, under, over, item)]
     if len(under) + len(over):
-        blocks += [_arrows(fit, found, under, over, item), _table(fit, found, under, over, item)]
+        blocks += [_draw_arrows(fit, found, under, over, item), _tabulate_moves(fit, found, under, over, item)]
     left = fit.relevance.num_rows - len(found.row)
     if left:
         blocks.append(
             Note(
-                f"{count(left)} of {count(fit.relevance.num_rows)} items are left out: of another component, or known "
-                f"to worse than a standard error of {PRECISE} of log relevance."
+                f"{format_count(left)} of {format_count(fit.relevance.num_rows)} items are left out: they are in "
+                f"another component, or their log relevance has a standard error above {PRECISE}."
             )
         )
     return Section("moves", title, lead, blocks)
 
 
-def _cloud(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...]) -> Figure:
+def _draw_cloud(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...]) -> Figure:
     step = max(1, len(found.row) // _POINTS)
     some = np.argsort(found.rate, kind="stable")[::step]
     kind = {int(at): "under-rated" for at in under} | {int(at): "over-rated" for at in over}
@@ -96,13 +108,13 @@ def _cloud(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...])
             "y": round(float(found.relevance[at]), 5),
             "kind": kind.get(at, "others"),
         }
-        | {"name": _name(fit, found, at, item)}
+        | {"name": _name_item(fit, found, at, item)}
         for at in [*rest, *kind]
     ]
     top = float(found.rate.max())
     domain = ["over-rated", "under-rated", "others"]
     scale = {"domain": domain, "range": [SERIES[1], SERIES[0], FAINT]}
-    place = {"x": number("x", "click rate", axis={"format": "%"}), "y": number("y", "relevance")}
+    place = {"x": number_field("x", "click rate", axis={"format": "%"}), "y": number_field("y", "relevance")}
     layers: list[Spec] = [
         {
             "data": {"values": [{"x": 0.0, "y": 0.0}, {"x": top, "y": top}]},
@@ -114,27 +126,32 @@ def _cloud(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...])
             "mark": {"type": "circle", "size": 45},
             "encoding": {
                 **place,
-                "color": name("kind", scale=scale, legend={"symbolOpacity": 1}),
+                "color": name_field("kind", scale=scale, legend={"symbolOpacity": 1}),
                 "opacity": {"condition": {"test": "datum.kind === 'others'", "value": 0.35}, "value": 1},
                 "tooltip": tooltip(name="item", x="click rate", y="relevance"),
             },
         },
     ]
-    part = f" {count(len(points))} of {count(len(found.row))} are drawn." if len(points) < len(found.row) else ""
+    part = (
+        f" {format_count(len(points))} of {format_count(len(found.row))} are drawn."
+        if len(points) < len(found.row)
+        else ""
+    )
     return Figure(
         "relevance",
         "Relevance against click rate",
         frame(320, layers),
-        f"Each dot is an item: how often it was clicked, and how relevant it is with its place taken out.{part}",
+        "Each dot is an item: how often it was clicked, and how relevant it is with the effect of its place removed."
+        f"{part}",
         "On the dashed line are items always shown where results are seen best. The higher above it, the more their "
-        "place has hidden them. Coloured are those whose rank changes most.",
+        "place has hidden them. Those whose rank changes most are coloured.",
     )
 
 
-def _arrows(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...]) -> Figure:
+def _draw_arrows(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...]) -> Figure:
     bars = [
         {
-            "label": _name(fit, found, int(at), item),
+            "label": _name_item(fit, found, int(at), item),
             "from": float(found.by_rate[at]),
             "to": float(found.by_relevance[at]),
             "kind": kind,
@@ -143,9 +160,11 @@ def _arrows(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...]
         for kind, chosen in (("under-rated", under), ("over-rated", over))
         for at in chosen
     ]
-    along = number("from", "rank among all items (100%: the best)", scale={"domain": [0, 1]}, axis={"format": "%"})
-    down = name("label", axis={"domain": False, "ticks": False, "labelColor": INK, "labelLimit": 150})
-    colour = name("kind", scale={"domain": ["over-rated", "under-rated"], "range": [SERIES[1], ACCENT]})
+    along = number_field(
+        "from", "rank among all items (100%: the best)", scale={"domain": [0, 1]}, axis={"format": "%"}
+    )
+    down = name_field("label", axis={"domain": False, "ticks": False, "labelColor": INK, "labelLimit": 150})
+    colour = name_field("kind", scale={"domain": ["over-rated", "under-rated"], "range": [SERIES[1], ACCENT]})
     words = tooltip(label="item", text="rank")
     layers: list[Spec] = [
         {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": along, "x2": {"field": "to"}, "color": colour}},
@@ -161,15 +180,15 @@ def _arrows(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...]
     return Figure(
         "moves",
         "Items that move most",
-        chart(apart(bars), 26 * len(bars) + 20, layers, encoding={"y": down}),
+        chart(separate_labels(bars), 26 * len(bars) + 20, layers, encoding={"y": down}),
         "From the rank by click rate (hollow) to the rank by relevance (full), among the items above.",
         "Under-rated items were shown where few look; over-rated ones owe their clicks to their place.",
     )
 
 
-def _table(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...]) -> Grid:
-    shown, clicks = (_numbers(fit.relevance, column) for column in ("impressions", "clicks"))
-    errors = _numbers(fit.relevance, "log_se") if "log_se" in fit.relevance.column_names else None
+def _tabulate_moves(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...]) -> Grid:
+    shown, clicks = (_to_numbers(fit.relevance, column) for column in ("impressions", "clicks"))
+    errors = _to_numbers(fit.relevance, "log_se") if "log_se" in fit.relevance.column_names else None
     lines = []
     for kind, chosen in (("under-rated", under), ("over-rated", over)):
         for at in chosen.tolist():
@@ -178,20 +197,25 @@ def _table(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[str, ...])
             spread = ""
             if errors is not None:
                 spread = f" ({value * np.exp(-2 * errors[row]):.3f} to {value * np.exp(2 * errors[row]):.3f})"
-            figures = (count(int(shown[row])), count(int(clicks[row])), f"{found.rate[at]:.1%}", f"{value:.3f}{spread}")
-            lines.append((kind, _name(fit, found, at, item), *figures, f"{found.move[at]:+.0%}"))
+            figures = (
+                format_count(int(shown[row])),
+                format_count(int(clicks[row])),
+                f"{found.rate[at]:.1%}",
+                f"{value:.3f}{spread}",
+            )
+            lines.append((kind, _name_item(fit, found, at, item), *figures, f"{found.move[at]:+.0%}"))
     return Grid(
         ("", "item", "impressions", "clicks", "click rate", "relevance", "move"),
         lines,
         numeric=("impressions", "clicks", "click rate", "relevance", "move"),
-        caption="Move: by which part of the list its rank changes.",
+        caption="Move: by how much of the list its rank changes.",
     )
 
 
-def _name(fit: Fit, found: Moves, at: int, item: tuple[str, ...]) -> str:
-    row = rows(fit.relevance.select(list(item)), [int(found.row[at])])[0]
-    return " · ".join(plain(value, 24) for value in row.values())
+def _name_item(fit: Fit, found: Moves, at: int, item: tuple[str, ...]) -> str:
+    row = to_rows(fit.relevance.select(list(item)), [int(found.row[at])])[0]
+    return " · ".join(to_one_line(value, 24) for value in row.values())
 
 
-def _numbers(table: pa.Table, column: str) -> Floats:
+def _to_numbers(table: pa.Table, column: str) -> Floats:
     return np.asarray(table[column].to_numpy(), np.float64)

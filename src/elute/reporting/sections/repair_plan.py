@@ -2,104 +2,121 @@
 
 from __future__ import annotations
 
-from elute._util.text import count, plain
+from elute._util.text import format_count, to_one_line
 from elute.cells.factors import describe
 from elute.checking.check import Check
 from elute.repair.plan import MergePlan, SwapPlan
-from elute.reporting.charts.looks import ACCENT, FAINT, INK, SERIES, apart, bars_across, chart, name, number, tooltip
+from elute.reporting.charts.looks import (
+    ACCENT,
+    FAINT,
+    INK,
+    SERIES,
+    chart,
+    draw_bars,
+    name_field,
+    number_field,
+    separate_labels,
+    tooltip,
+)
 from elute.reporting.parts import Block, Figure, Grid, Note, Section, Spec
-from elute.reporting.sections.shares import shares
+from elute.reporting.sections.shares import share_bars
 
 _ROWS = 12
 _FACTORS = 30
 
 
-def plan_section(check: Check, mended: Check, plan: MergePlan | SwapPlan) -> Section:
+def plan_section(check: Check, repaired: Check, plan: MergePlan | SwapPlan) -> Section:
     """A plan and its effect."""
-    blocks: list[Block] = [_effect(check, mended)]
-    blocks += [_pairs(plan)] if isinstance(plan, MergePlan) else _swaps(plan)
+    blocks: list[Block] = [_draw_effect(check, repaired)]
+    blocks += [_tabulate_pairs(plan)] if isinstance(plan, MergePlan) else _show_swaps(plan)
     if isinstance(plan, MergePlan) and plan.bound is not None:
         bound = (
             f"Estimated over true relevance differs by at most {plan.bound:.3g} between any two items (Proposition 4)."
         )
         blocks.append(Note(bound))
-    return Section("plan", "Repair plan, before and after", _lead(check, mended, plan), blocks)
+    return Section("plan", "Repair plan, before and after", _write_lead(check, repaired, plan), blocks)
 
 
-def _lead(check: Check, mended: Check, plan: MergePlan | SwapPlan) -> str:
+def _write_lead(check: Check, repaired: Check, plan: MergePlan | SwapPlan) -> str:
     if check.recoverable:
         return "Nothing to connect: the log is recoverable as it is."
     if isinstance(plan, MergePlan):
-        what = f"{_several(len(plan.pairs), 'pair')} of factors that share one propensity"
-        price = "The price is an error where the two are not seen alike."
+        what = f"{_count_words(len(plan.pairs), 'pair')} of factors that share one propensity"
+        price = "The price is an error where the two are not seen equally often."
     else:
-        what = f"{_several(len(plan.swaps), 'swap')} shown to users"
-        price = "The price is what users are shown meanwhile."
-    after = "one component" if mended.recoverable else f"{count(mended.components)} components"
+        what = f"{_count_words(len(plan.swaps), 'swap')} shown to users"
+        price = "The price is what users are shown in the meantime."
+    steps = len(plan.pairs) if isinstance(plan, MergePlan) else len(plan.swaps)
+    after = "one" if repaired.recoverable else format_count(repaired.components)
     ranked = ""
-    if check.ranking is not None and mended.ranking is not None:
-        ranked = f", and {count(mended.ranking.rankable)} rankable queries of {count(check.ranking.rankable)}"
-    return f"{what} make {after} of {count(check.components)}{ranked}. {price}"
+    if check.ranking is not None and repaired.ranking is not None:
+        before = format_count(check.ranking.rankable)
+        ranked = f", and {before} rankable queries into {format_count(repaired.ranking.rankable)}"
+    turns = "turns" if steps == 1 else "turn"
+    return f"{what} {turns} {format_count(check.components)} components into {after}{ranked}. {price}"
 
 
-def _several(n: int, word: str) -> str:
-    return f"{count(n)} {word}{'' if n == 1 else 's'}"
+def _count_words(n: int, word: str) -> str:
+    return f"{format_count(n)} {word}{'' if n == 1 else 's'}"
 
 
-def _effect(check: Check, mended: Check) -> Figure:
+def _draw_effect(check: Check, repaired: Check) -> Figure:
     """The shares of `rankable_section`, twice."""
     now, then = "as the log is", "with the plan"
     bars = [
         {**bar, "label": bar["label"] + mark, "series": series}
-        for pair in zip(shares(check), shares(mended), strict=True)
-        for bar, mark, series in zip(pair, ("", ", mended"), (now, then), strict=True)
+        for pair in zip(share_bars(check), share_bars(repaired), strict=True)
+        for bar, mark, series in zip(pair, ("", ", repaired"), (now, then), strict=True)
     ]
-    colour = name("series", scale={"domain": [now, then], "range": [FAINT, ACCENT]})
+    colour = name_field("series", scale={"domain": [now, then], "range": [FAINT, ACCENT]})
     return Figure(
-        "mended",
+        "repaired",
         "What can be compared, before and after",
-        bars_across(bars, "share", colour=colour, most=1.0, share=True),
+        draw_bars(bars, "share", colour=colour, most=1.0, share=True),
         "The shares of rankable queries, of comparable pairs within queries and of impressions in the largest "
         "component: as the log is, and as if the plan had been carried out.",
         "The longer the blue bars beside the grey ones, the more the plan brings. All at 100%: one scale for all.",
     )
 
 
-def _pairs(plan: MergePlan) -> Grid:
+def _tabulate_pairs(plan: MergePlan) -> Grid:
     worst = plan.pairs[-_ROWS:][::-1]
     more = len(plan.pairs) - len(worst)
     return Grid(
         ("merge", "with", "cost"),
-        [(plain(describe(pair.a), 60), plain(describe(pair.b), 60), f"{pair.cost:.4g}") for pair in worst],
+        [(to_one_line(describe(pair.a), 60), to_one_line(describe(pair.b), 60), f"{pair.cost:.4g}") for pair in worst],
         numeric=("cost",),
-        caption=f"And {_several(more, 'cheaper pair')}." if more else "",
+        caption=f"And {_count_words(more, 'cheaper pair')}." if more else "",
     )
 
 
-def _swaps(plan: SwapPlan) -> list[Block]:
+def _show_swaps(plan: SwapPlan) -> list[Block]:
     lines = [
         (
-            " · ".join(plain(value, 24) for value in swap.item.values()),
-            plain(describe(swap.source)),
-            plain(describe(swap.target)),
-            count(swap.impressions_planned or swap.impressions_needed),
+            " · ".join(to_one_line(value, 24) for value in swap.item.values()),
+            to_one_line(describe(swap.source)),
+            to_one_line(describe(swap.target)),
+            format_count(swap.impressions_planned or swap.impressions_needed),
             f"{swap.click_probability:.1%}",
         )
         for swap in plan.swaps[:_ROWS]
     ]
     more = len(plan.swaps) - len(lines)
     heads = ("show item", "known from", "under", "impressions", "expected click rate")
-    caption = f"And {_several(more, 'more')}." if more > 0 else ""
+    caption = f"And {_count_words(more, 'more')}." if more > 0 else ""
     blocks: list[Block] = [Grid(heads, lines, ("impressions", "expected click rate"), caption)]
     blocks += [
-        Note(f"The component of {plain(describe(part['factor']))} stays apart: {plain(part['reason'], 240)}", "warn")
+        Note(
+            f"The component of {to_one_line(describe(part['factor']))} stays apart: {to_one_line(part['reason'], 240)}",
+            "warn",
+        )
         for part in plan.apart[:3]
     ]
-    figure = _precision(plan)
+    figure = _draw_precision(plan)
     return [*blocks, figure] if figure is not None else blocks
 
 
-def _precision(plan: SwapPlan) -> Figure | None:
+def _draw_precision(plan: SwapPlan) -> Figure | None:
     """Standard errors before and after, where the plan spends a budget."""
     known = [row for row in plan.precision if row["se_after"] is not None and row["se_before"] is not None]
     worst = sorted(known, key=lambda row: -row["se_before"])[:_FACTORS]
@@ -107,15 +124,15 @@ def _precision(plan: SwapPlan) -> Figure | None:
         return None
     bars = [
         {
-            "label": plain(describe(row["factor"])),
+            "label": to_one_line(describe(row["factor"])),
             "from": row["se_before"],
             "to": row["se_after"],
             "text": f"{row['se_before']:.3g}, then {row['se_after']:.3g}",
         }
         for row in worst
     ]
-    along = number("from", "standard error of log propensity", scale={"domainMin": 0})
-    down = name("label", axis={"domain": False, "ticks": False, "labelColor": INK})
+    along = number_field("from", "standard error of log propensity", scale={"domainMin": 0})
+    down = name_field("label", axis={"domain": False, "ticks": False, "labelColor": INK})
     words = tooltip(label=" ", text="standard error")
     layers: list[Spec] = [
         {"mark": {"type": "rule", "color": FAINT}, "encoding": {"x": along, "x2": {"field": "to"}}},
@@ -128,7 +145,7 @@ def _precision(plan: SwapPlan) -> Figure | None:
     return Figure(
         "precision",
         "Predicted precision",
-        chart(apart(bars), 26 * len(bars) + 20, layers, encoding={"y": down}),
+        chart(separate_labels(bars), 26 * len(bars) + 20, layers, encoding={"y": down}),
         "The standard error of each factor's log propensity now (red) and once the swaps have been shown (blue).",
         "The further to the left the blue dot, the more the planned impressions buy.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from elute._util.text import share
+from elute._util.text import format_share
 from elute.checking.check import Check
 
 _WORDS = {
@@ -14,11 +14,11 @@ _WORDS = {
 }
 
 
-def shares(check: Check) -> list[dict[str, Any]]:
+def share_bars(check: Check) -> list[dict[str, Any]]:
     """A bar for each share that the log has."""
     fields = check.to_dict()
     return [
-        {"label": word, "value": fields[name], "text": share(fields[name])}
+        {"label": word, "value": fields[name], "text": format_share(fields[name])}
         for name, word in _WORDS.items()
         if fields[name] is not None
     ]

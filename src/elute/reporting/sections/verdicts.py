@@ -1,4 +1,4 @@
-"""Sections on an audit: is a fit debiased, which one is to be taken, and do the click model's assumptions hold?
+"""Sections on an audit: is a fit debiased, which one to take, and do the click model's assumptions hold?
 
 An audit comes as the fields of `elute audit --json`, from a file that anybody may have written: what is missing or of
 another kind is refused with one line.
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from elute._util.text import count, plain
+from elute._util.text import format_count, to_one_line
 from elute.auditing.assumptions.finding import Finding
 from elute.errors import EluteError
 from elute.reporting.charts.looks import (
@@ -19,17 +19,17 @@ from elute.reporting.charts.looks import (
     GOOD,
     INK,
     WARN,
-    along_positions,
-    apart,
     chart,
     frame,
-    name,
-    number,
+    name_field,
+    number_field,
+    position_axis,
+    separate_labels,
     tooltip,
-    wide,
+    widen,
 )
 from elute.reporting.parts import Block, Figure, Grid, Note, Section, Spec
-from elute.reporting.sections.assumptions import evidence_charts
+from elute.reporting.sections.assumptions import draw_evidence
 from elute.results.card import Tone
 
 _TONES: dict[str, Tone] = {"pass": "good", "warn": "warn", "fail": "bad"}
@@ -50,7 +50,9 @@ def read_audit(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise EluteError(f"no audit '{path}': write one with `elute.audit`") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise EluteError(f"{path} is not what `elute.audit` writes ({plain(repr(error), 120)}); run it again") from None
+        raise EluteError(
+            f"{path} is not what `elute.audit` writes ({to_one_line(repr(error), 120)}); run it again"
+        ) from None
     return fields
 
 
@@ -59,31 +61,33 @@ def audit_section(fields: Fields) -> Section | None:
     if "models" not in fields:
         return None
     models = fields["models"]
-    lead = f"Take {plain(fields['selected'])}. {plain(fields['selection']['sentence'], _WIDTH)}"
-    blocks: list[Block] = [_figures(fields)]
+    lead = f"Take {to_one_line(fields['selected'])}. {to_one_line(fields['selection']['sentence'], _WIDTH)}"
+    blocks: list[Block] = [_tabulate_figures(fields)]
     if any(model["cmip"] is not None for model in models):
-        blocks.append(_cmip(models))
+        blocks.append(_draw_cmip(models))
     if fields["positions"] is not None:
-        blocks.append(_perplexity(fields))
-    blocks += [Note(f"{plain(m['name'])}: {plain(m['sentence'], _WIDTH)}", _TONES[m["verdict"]]) for m in models]
+        blocks.append(_draw_perplexity(fields))
+    blocks += [
+        Note(f"{to_one_line(m['name'])}: {to_one_line(m['sentence'], _WIDTH)}", _TONES[m["verdict"]]) for m in models
+    ]
     notes = dict.fromkeys(note for model in models for note in model["notes"])
-    blocks += [Note(f"Note: {plain(note, _WIDTH)}.") for note in notes]
-    return Section("audit", "Is the fit to be trusted?", lead, blocks)
+    blocks += [Note(f"Note: {to_one_line(note, _WIDTH)}.") for note in notes]
+    return Section("audit", "Can the fit be trusted?", lead, blocks)
 
 
-def _figures(fields: Fields) -> Grid:
+def _tabulate_figures(fields: Fields) -> Grid:
     rows = []
     for model in fields["models"]:
         cmip = model["cmip"]
         rows.append(
             (
-                plain(model["name"]),
-                plain(model["model"]),
-                _figure(model["perplexity"], 4),
-                _figure(model["ood_perplexity"], 4),
-                _figure(model["ndcg"], 3),
+                to_one_line(model["name"]),
+                to_one_line(model["model"]),
+                _format_figure(model["perplexity"], 4),
+                _format_figure(model["ood_perplexity"], 4),
+                _format_figure(model["ndcg"], 3),
                 "–" if cmip is None else f"{cmip['estimate']:.3f}",
-                "–" if cmip is None else _chance(cmip["p_value"]),
+                "–" if cmip is None else _format_p_value(cmip["p_value"]),
                 str(model["verdict"]),
             )
         )
@@ -92,17 +96,17 @@ def _figures(fields: Fields) -> Grid:
         ("fit", "model", "perplexity", "shifted log", "nDCG", "CMIP", "p", "verdict"),
         rows,
         numeric=("perplexity", "shifted log", "nDCG", "CMIP", "p"),
-        caption=f"nDCG and CMIP on {count(int(judged))} judged items."
+        caption=f"nDCG and CMIP on {format_count(int(judged))} judged items."
         if judged
         else "No judged items: no nDCG, no CMIP.",
         marks=[_TONES[model["verdict"]] for model in fields["models"]],
     )
 
 
-def _cmip(models: list[Fields]) -> Figure:
+def _draw_cmip(models: list[Fields]) -> Figure:
     bars = [
         {
-            "label": plain(model["name"]),
+            "label": to_one_line(model["name"]),
             "value": float(model["cmip"]["estimate"]),
             "low": float(model["cmip"]["low"]),
             "high": float(model["cmip"]["high"]),
@@ -112,9 +116,9 @@ def _cmip(models: list[Fields]) -> Figure:
         for model in models
         if model["cmip"] is not None
     ]
-    along = number("value", "CMIP in nats")
-    down = name("label", axis={"domain": False, "ticks": False, "labelColor": INK})
-    colour = name("verdict", scale={"domain": list(_TONES), "range": [GOOD, WARN, BAD]})
+    along = number_field("value", "CMIP in nats")
+    down = name_field("label", axis={"domain": False, "ticks": False, "labelColor": INK})
+    colour = name_field("verdict", scale={"domain": list(_TONES), "range": [GOOD, WARN, BAD]})
     layers: list[Spec] = [
         {"mark": {"type": "rule", "strokeDash": [4, 4]}, "encoding": {"x": {"datum": 0, "type": "quantitative"}}},
         {
@@ -128,8 +132,8 @@ def _cmip(models: list[Fields]) -> Figure:
     ]
     return Figure(
         "cmip",
-        "What relevance still says of the logging policy",
-        chart(apart(bars), 34 * len(bars) + 20, layers),
+        "What relevance still says about the logging policy",
+        chart(separate_labels(bars), 34 * len(bars) + 20, layers),
         "For each fit the information that its relevance shares with the logging policy's scores beyond the grades, "
         "with its 95% interval.",
         "0 is debiased. A fit far to the right repeats the policy that made the log: it breaks when the ranking "
@@ -137,16 +141,16 @@ def _cmip(models: list[Fields]) -> Figure:
     )
 
 
-def _perplexity(fields: Fields) -> Figure:
+def _draw_perplexity(fields: Fields) -> Figure:
     rows = [
-        {"x": at, "y": value, "fit": plain(model["name"]), "text": f"{value:.4f}"}
+        {"x": at, "y": value, "fit": to_one_line(model["name"]), "text": f"{value:.4f}"}
         for model in fields["models"]
         for at, value in zip(fields["positions"], model["perplexity_at"], strict=True)
         if value is not None
     ]
-    across = along_positions("position")
-    up = number("y", "perplexity", scale={"zero": False})
-    colour = {"color": name("fit", legend={"symbolType": "stroke"})}
+    across = position_axis("position")
+    up = number_field("y", "perplexity", scale={"zero": False})
+    colour = {"color": name_field("fit", legend={"symbolType": "stroke"})}
     layers: list[Spec] = [
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"x": across, "y": up, **colour}},
         {
@@ -163,7 +167,7 @@ def _perplexity(fields: Fields) -> Figure:
         "perplexity",
         "How well clicks are predicted",
         frame(240, layers, data={"values": rows}),
-        "The perplexity of each fit's click predictions at each position: 1 is perfect, 2 a coin.",
+        "The perplexity of each fit's click predictions at each position: 1 is perfect, 2 is a coin toss.",
         "Lower is better. Fits that look alike here can still differ in bias, which shows when another policy ranks.",
     )
 
@@ -173,19 +177,19 @@ def assumptions_section(fields: Fields) -> Section | None:
     findings = fields.get("assumptions")
     if not findings:
         return None
-    bad = [plain(one["name"]) for one in findings if one["verdict"] == "rejected"]
+    bad = [to_one_line(one["name"]) for one in findings if one["verdict"] == "rejected"]
     lead = (
-        f"The clicks contradict {len(bad)} of {len(findings)}: {', '.join(bad)}."
+        f"The clicks contradict {len(bad)} of {len(findings)} assumptions: {', '.join(bad)}."
         if bad
         else "No assumption is rejected."
     )
     rows = [
         (
-            plain(one["name"]),
+            to_one_line(one["name"]),
             str(one["verdict"]),
-            _chance(one["p_value"]),
-            plain(one["sentence"], _WIDTH),
-            plain(one["next"], _WIDTH),
+            _format_p_value(one["p_value"]),
+            to_one_line(one["sentence"], _WIDTH),
+            to_one_line(one["next"], _WIDTH),
         )
         for one in findings
     ]
@@ -196,10 +200,10 @@ def assumptions_section(fields: Fields) -> Section | None:
         caption="Holds: these clicks do not contradict it. Untestable: no clicks of this shape could.",
         marks=[_FOUND[one["verdict"]] for one in findings],
     )
-    return Section("assumptions", "Do the model's assumptions hold?", lead, [grid, *_evidence(findings)])
+    return Section("assumptions", "Do the model's assumptions hold?", lead, [grid, *_draw_evidence(findings)])
 
 
-def _evidence(findings: Sequence[Fields]) -> list[Figure]:
+def _draw_evidence(findings: Sequence[Fields]) -> list[Figure]:
     """What the verdicts rest on, factor by factor or pair by pair."""
     known = [
         Finding(
@@ -207,28 +211,30 @@ def _evidence(findings: Sequence[Fields]) -> list[Figure]:
             one["verdict"],
             one["p_value"],
             one["effect"],
-            plain(one["sentence"], _WIDTH),
-            plain(one["next"], _WIDTH),
-            evidence=_shown(one.get("evidence", ())),
-            factors=_shown(one.get("factors", ())),
+            to_one_line(one["sentence"], _WIDTH),
+            to_one_line(one["next"], _WIDTH),
+            evidence=_clean_rows(one.get("evidence", ())),
+            factors=_clean_rows(one.get("factors", ())),
         )
         for one in findings
     ]
     return [
-        Figure(f"assumption{n}", drawn.title, wide(drawn.spec), drawn.caption, drawn.reading)
-        for n, drawn in enumerate(evidence_charts(known))
+        Figure(f"assumption{n}", drawn.title, widen(drawn.spec), drawn.caption, drawn.reading)
+        for n, drawn in enumerate(draw_evidence(known))
     ]
 
 
-def _shown(rows: Sequence[Fields]) -> list[dict[str, Any]]:
-    return [{key: plain(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
+def _clean_rows(rows: Sequence[Fields]) -> list[dict[str, Any]]:
+    return [
+        {key: to_one_line(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows
+    ]
 
 
-def _figure(value: float | None, digits: int) -> str:
+def _format_figure(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def _chance(p_value: float | None) -> str:
+def _format_p_value(p_value: float | None) -> str:
     if p_value is None:
         return "–"
     return "<0.001" if p_value < 0.001 else f"{p_value:.2g}"

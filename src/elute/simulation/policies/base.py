@@ -51,7 +51,7 @@ class Policy(ABC):
 
     def sampler(self, data: RankingData) -> Sampler:
         """Prepare for `data`."""
-        return self._prepared(data)
+        return self._prepare(data)
 
     def sample(self, data: RankingData, query: NDArray[np.integer], width: int, rng: np.random.Generator) -> Rankings:
         """A page of at most `width` documents for each session. To draw several times, use one `sampler`."""
@@ -59,14 +59,14 @@ class Policy(ABC):
 
     def expected_ranks(self, data: RankingData) -> Floats:
         """The mean rank (from 1) of every document among all of its query."""
-        return self._prepared(data).expected_ranks()
+        return self._prepare(data).expected_ranks()
 
-    def _prepared(self, data: RankingData) -> _Fixed | _PlackettLuce:
+    def _prepare(self, data: RankingData) -> _Fixed | _PlackettLuce:
         if not (np.isfinite(self.temperature) and self.temperature >= 0):
-            raise EluteError(f"temperature {self.temperature} is no finite number from 0")
-        scores = checked(self.scores(data), data)
+            raise EluteError(f"temperature {self.temperature} is not a finite number of at least 0")
+        scores = check_scores(self.scores(data), data)
         if self.temperature == 0:
-            return _Fixed(data, fixed.order(scores, data.offsets, self.seed))
+            return _Fixed(data, fixed.order_documents(scores, data.offsets, self.seed))
         return _PlackettLuce(data, scores, self.temperature)
 
 
@@ -78,24 +78,24 @@ class _Fixed:
         self._order = order
 
     def sample(self, query: NDArray[np.integer], width: int, rng: np.random.Generator) -> Rankings:
-        rows, length = blank(self._data, query, width)
+        rows, length = allocate_pages(self._data, query, width)
         fixed.fill(self._data.offsets, self._order, query, rows)
         return Rankings(rows, length)
 
     def expected_ranks(self) -> Floats:
-        return fixed.ranks(self._order, self._data.offsets)
+        return fixed.compute_ranks(self._order, self._data.offsets)
 
 
 class _PlackettLuce:
     def __init__(self, data: RankingData, scores: Floats, temperature: float) -> None:
         self._data = data
         self._temperature = temperature
-        self._order = fixed.order(scores, data.offsets, 0)
+        self._order = fixed.order_documents(scores, data.offsets, 0)
         self._scores = scores[self._order]
         self._suffix = plackett_luce.suffix_weights(self._scores, data.offsets, temperature)
 
     def sample(self, query: NDArray[np.integer], width: int, rng: np.random.Generator) -> Rankings:
-        rows, length = blank(self._data, query, width)
+        rows, length = allocate_pages(self._data, query, width)
         plackett_luce.fill(
             self._data.offsets, self._order, self._scores, self._suffix, self._temperature, query, rng, rows
         )
@@ -107,7 +107,7 @@ class _PlackettLuce:
         return ranks
 
 
-def checked(scores: NDArray[np.floating], data: RankingData) -> Floats:
+def check_scores(scores: NDArray[np.floating], data: RankingData) -> Floats:
     """Scores as float64, one for every document and all of them finite."""
     n = data.n_documents
     if scores.ndim != 1 or len(scores) > n:
@@ -123,8 +123,10 @@ def checked(scores: NDArray[np.floating], data: RankingData) -> Floats:
     return np.asarray(scores, np.float64)
 
 
-def blank(data: RankingData, query: NDArray[np.integer], width: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Room for the pages of some sessions, and how long each will be."""
+def allocate_pages(
+    data: RankingData, query: NDArray[np.integer], width: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Arrays for the pages of some sessions, and how long each will be."""
     if width < 1:
         raise EluteError(f"a page of {width} documents shows nothing; pass a width of 1 or more")
     if len(query) and (query.min() < 0 or query.max() >= data.n_queries):

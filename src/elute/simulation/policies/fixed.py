@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from elute.kernels.jit import jit
 
 
-def order(scores: NDArray[np.float64], offsets: NDArray[np.int64], seed: int) -> NDArray[np.int32]:
+def order_documents(scores: NDArray[np.float64], offsets: NDArray[np.int64], seed: int) -> NDArray[np.int32]:
     """Rows by falling score within each query. Equal scores come in a random order fixed by `seed`: the order of the
     file may follow the grades, and must not leak into a ranking."""
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -16,7 +16,7 @@ def order(scores: NDArray[np.float64], offsets: NDArray[np.int64], seed: int) ->
     return np.lexsort((ties, -scores, query)).astype(np.int32)
 
 
-def ranks(order: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+def compute_ranks(order: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
     """The rank of every document, from 1."""
     out = np.empty(len(order))
     out[order] = np.arange(1, len(order) + 1) - np.repeat(offsets[:-1], np.diff(offsets))

@@ -22,5 +22,5 @@ class NoisyOracle(Policy):
 
     def scores(self, data: RankingData) -> Floats:
         if not (np.isfinite(self.sd) and self.sd >= 0):
-            raise EluteError(f"the oracle's noise has sd {self.sd}; pass a finite number from 0")
+            raise EluteError(f"the oracle's noise has sd {self.sd}; pass a finite number of at least 0")
         return data.grades + self.sd * np.random.default_rng(self.seed).standard_normal(data.n_documents)

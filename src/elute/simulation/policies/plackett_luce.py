@@ -108,13 +108,13 @@ def fill(
                     if taken[chosen - start] != session:
                         break
             else:
-                chosen = _gumbel(start, first, end, scores, temperature, taken, session, rng)
+                chosen = _draw_by_gumbel(start, first, end, scores, temperature, taken, session, rng)
             taken[chosen - start] = session
             rows[session, place] = order[chosen]
 
 
 @jit
-def _gumbel(
+def _draw_by_gumbel(
     start: int,
     first: int,
     end: int,

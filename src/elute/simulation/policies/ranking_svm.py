@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from elute.errors import EluteError
 from elute.kernels.jit import jit
 from elute.ranking.data import RankingData
-from elute.ranking.normalise import LogStandard, slices
+from elute.ranking.normalise import LogStandard, split_rows
 from elute.simulation.policies.base import Floats, Policy
 
 
@@ -47,13 +47,13 @@ class RankingSVM(Policy):
     def scores(self, data: RankingData) -> Floats:
         if not hasattr(self, "weights_"):
             raise EluteError("the Ranking SVM has not been trained; call fit(train) first")
-        return np.concatenate([self.scale_.apply(part) @ self.weights_ for part in slices(data.features)])
+        return np.concatenate([self.scale_.apply(part) @ self.weights_ for part in split_rows(data.features)])
 
 
 def solve(data: RankingData, c: float) -> Floats:
     """The weights w at the minimum."""
     features = data.features.astype(np.float64)
-    pairs = _pairs(data.offsets, data.grades)
+    pairs = _count_pairs(data.offsets, data.grades)
     if pairs == 0:
         raise EluteError(
             f"in the {data.n_queries} queries drawn no two documents of a query differ in grade; "
@@ -70,7 +70,7 @@ def solve(data: RankingData, c: float) -> Floats:
 
 
 @jit
-def _pairs(offsets: NDArray[np.int64], grades: NDArray[np.int32]) -> int:
+def _count_pairs(offsets: NDArray[np.int64], grades: NDArray[np.int32]) -> int:
     n = 0
     for query in range(offsets.shape[0] - 1):
         for i in range(offsets[query], offsets[query + 1]):

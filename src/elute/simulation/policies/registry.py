@@ -41,6 +41,6 @@ def build_policy(name: str, data: RankingData, scores: NDArray[np.floating] | No
         takes = f"it takes: {', '.join(settings_of(name))}" if settings_of(name) else "it takes none"
         raise EluteError(f"the policy '{name}' has no setting '{unknown[0]}'; {takes}")
     if (name == "scores") != (scores is not None):
-        raise EluteError("scores are given if, and only if, the policy is 'scores'")
+        raise EluteError("the policy 'scores' needs `scores=`, and no other policy takes them")
     policy = POLICIES[name](**settings) if scores is None else Scored(scores, **settings)
     return policy.fit(data) if isinstance(policy, LambdaMART | RankingSVM) else policy

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.ranking.data import RankingData
-from elute.simulation.policies.base import Floats, Policy, checked
+from elute.simulation.policies.base import Floats, Policy, check_scores
 
 
 class Scored(Policy):
@@ -17,4 +17,4 @@ class Scored(Policy):
         self.given = scores
 
     def scores(self, data: RankingData) -> Floats:
-        return checked(self.given, data)
+        return check_scores(self.given, data)

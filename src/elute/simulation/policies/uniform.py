@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from elute.kernels.jit import jit
 from elute.ranking.data import RankingData
-from elute.simulation.policies.base import Floats, Policy, Rankings, blank
+from elute.simulation.policies.base import Floats, Policy, Rankings, allocate_pages
 
 
 class Uniform(Policy):
@@ -36,7 +36,7 @@ class _Shuffle:
         self._data = data
 
     def sample(self, query: NDArray[np.integer], width: int, rng: np.random.Generator) -> Rankings:
-        rows, length = blank(self._data, query, width)
+        rows, length = allocate_pages(self._data, query, width)
         _fill(self._data.offsets, query, rng, rows, np.arange(np.diff(self._data.offsets).max(initial=0)))
         return Rankings(rows, length)
 

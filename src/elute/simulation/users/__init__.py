@@ -3,7 +3,7 @@
 from elute.simulation.users.base import Clicks, User
 from elute.simulation.users.browsing import UserBrowsing, browsing_table
 from elute.simulation.users.carousel import Carousel
-from elute.simulation.users.cascade import Cascade
+from elute.simulation.users.cascade import CascadeUser
 from elute.simulation.users.choice import PlackettLuceChoice
 from elute.simulation.users.contextual import Contexts, ContextualPositionBased, draw_contexts
 from elute.simulation.users.dbn import DynamicBayesian
@@ -16,7 +16,7 @@ from elute.simulation.users.trust import Trust, trust_bias
 __all__ = [
     "USERS",
     "Carousel",
-    "Cascade",
+    "CascadeUser",
     "Clicks",
     "Contexts",
     "ContextualPositionBased",

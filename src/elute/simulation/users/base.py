@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elute.errors import EluteError
-from elute.simulation.shown import Shown
+from elute.simulation.shown import ShownPages
 
 Floats = NDArray[np.float64]
 Clicks = NDArray[np.uint8]
@@ -26,15 +26,15 @@ class User(ABC):
     """
 
     @abstractmethod
-    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
+    def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
         """0 or 1 by (page, place); 0 beyond a page's length."""
 
     @abstractmethod
-    def probabilities(self, shown: Shown) -> Floats:
+    def probabilities(self, shown: ShownPages) -> Floats:
         """P(click) by (page, place), whatever else is clicked; 0 beyond a page's length."""
 
     @abstractmethod
-    def log_probability(self, shown: Shown, clicks: ArrayLike) -> Floats:
+    def log_probability(self, shown: ShownPages, clicks: ArrayLike) -> Floats:
         """log P(exactly these clicks) by page; -inf for what this user cannot do."""
 
     @property
@@ -43,7 +43,7 @@ class User(ABC):
         return None
 
 
-def settle(values: ArrayLike, what: str) -> Floats:
+def check_probabilities(values: ArrayLike, what: str) -> Floats:
     """A setting by rank (or one number) as a vector of probabilities."""
     array = np.atleast_1d(np.asarray(values, np.float64))
     if array.ndim != 1 or not array.size:
@@ -54,14 +54,14 @@ def settle(values: ArrayLike, what: str) -> Floats:
     return array
 
 
-def settle_one(value: float, what: str) -> float:
+def check_probability(value: float, what: str) -> float:
     """A setting that is one probability."""
     if not 0.0 <= value <= 1.0:
         raise EluteError(f"{what} is {value}; give a probability between 0 and 1")
     return float(value)
 
 
-def reach(ranks: int, shown: Shown, what: str) -> None:
+def require_ranks(ranks: int, shown: ShownPages, what: str) -> None:
     """Refuse pages longer than a setting by rank goes."""
     if shown.longest > ranks:
         raise EluteError(
@@ -70,12 +70,12 @@ def reach(ranks: int, shown: Shown, what: str) -> None:
         )
 
 
-def attraction(shown: Shown) -> Floats:
+def attraction(shown: ShownPages) -> Floats:
     """Relevance, and 0 beyond a page's length."""
     return np.where(shown.mask, shown.relevance, 0.0)
 
 
-def clicked(shown: Shown, clicks: ArrayLike) -> NDArray[np.bool_]:
+def as_booleans(shown: ShownPages, clicks: ArrayLike) -> NDArray[np.bool_]:
     """Given clicks as booleans."""
     array = np.asarray(clicks)
     if array.shape != shown.relevance.shape:
@@ -83,7 +83,7 @@ def clicked(shown: Shown, clicks: ArrayLike) -> NDArray[np.bool_]:
     return array.astype(np.bool_)
 
 
-def log(probability: Floats) -> Floats:
+def safe_log(probability: Floats) -> Floats:
     """log, with -inf at 0 and no warning."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probability))

@@ -7,8 +7,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from elute.errors import EluteError
 from elute.kernels.jit import jit
-from elute.simulation.shown import Shown
-from elute.simulation.users.base import Clicks, Floats, User, attraction, clicked, log, reach
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.base import (
+    Clicks,
+    Floats,
+    User,
+    as_booleans,
+    attraction,
+    require_ranks,
+    safe_log,
+)
 
 
 def browsing_table(ranks: int) -> Floats:
@@ -29,19 +37,19 @@ class UserBrowsing(User):
     """
 
     def __init__(self, table: ArrayLike | None = None) -> None:
-        self._table = None if table is None else _checked(np.asarray(table, np.float64))
+        self._table = None if table is None else _check_table(np.asarray(table, np.float64))
 
-    def table(self, shown: Shown) -> Floats:
+    def table(self, shown: ShownPages) -> Floats:
         """γ by (rank, distance), for these pages."""
         if self._table is None:
             return browsing_table(shown.longest)
-        reach(len(self._table), shown, "rows of the browsing table")
+        require_ranks(len(self._table), shown, "rows of the browsing table")
         return self._table
 
-    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
-        return _clicks(rng, shown.relevance, shown.length, self.table(shown))
+    def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
+        return _draw_clicks(rng, shown.relevance, shown.length, self.table(shown))
 
-    def probabilities(self, shown: Shown) -> Floats:
+    def probabilities(self, shown: ShownPages) -> Floats:
         """By a recursion over `last`: P(the last click so far is at place j), j = 0 for none, by (page, j)."""
         a, table = attraction(shown), self.table(shown)
         p = np.zeros_like(a)
@@ -54,19 +62,19 @@ class UserBrowsing(User):
             last[:, k] = p[:, k - 1]
         return p
 
-    def log_probability(self, shown: Shown, clicks: ArrayLike) -> Floats:
-        a, table, given = attraction(shown), self.table(shown), clicked(shown, clicks)
+    def log_probability(self, shown: ShownPages, clicks: ArrayLike) -> Floats:
+        a, table, given = attraction(shown), self.table(shown), as_booleans(shown, clicks)
         total = np.where((given & ~shown.mask).any(axis=1), -np.inf, 0.0)
         last = np.zeros(shown.pages, np.int64)
         for k in range(1, shown.longest + 1):
             click = given[:, k - 1]
             p = a[:, k - 1] * table[k - 1, k - last - 1]
-            total += log(np.where(click, p, 1.0 - p))
+            total += safe_log(np.where(click, p, 1.0 - p))
             last[click] = k
         return total
 
 
-def _checked(table: Floats) -> Floats:
+def _check_table(table: Floats) -> Floats:
     if table.ndim != 2 or table.shape[0] != table.shape[1]:
         raise EluteError(f"a browsing table of shape {table.shape}; give as many distances (columns) as ranks (rows)")
     lower = np.tril(table)
@@ -76,7 +84,7 @@ def _checked(table: Floats) -> Floats:
 
 
 @jit
-def _clicks(rng: np.random.Generator, relevance: Floats, length: NDArray[np.int64], table: Floats) -> Clicks:
+def _draw_clicks(rng: np.random.Generator, relevance: Floats, length: NDArray[np.int64], table: Floats) -> Clicks:
     """One uniform a place."""
     out = np.zeros(relevance.shape, dtype=np.uint8)
     for page in range(relevance.shape[0]):

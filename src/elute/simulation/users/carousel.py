@@ -8,8 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elute.errors import EluteError
-from elute.simulation.shown import Shown
-from elute.simulation.users.base import Clicks, Floats, User, attraction, clicked, log, reach, settle, settle_one
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.base import (
+    Clicks,
+    Floats,
+    User,
+    as_booleans,
+    attraction,
+    check_probabilities,
+    check_probability,
+    require_ranks,
+    safe_log,
+)
 from elute.simulation.users.chain import Flags, click_marginals, log_patterns
 from elute.simulation.users.dbn import dbn_habits
 from elute.simulation.users.kernels import read_one_row
@@ -20,7 +30,7 @@ ROW_BIAS = (1.0, 2**-0.5, 3**-0.5, 0.5, 5**-0.5)
 """Position bias k^-1/2 of row k, as in the CMIP paper's public code."""
 
 
-class _Rows(NamedTuple):
+class _CutRows(NamedTuple):
     """Pages cut into rows; leading axis (page·rows), then the place in the row."""
 
     attraction: Floats
@@ -46,52 +56,52 @@ class Carousel(User):
         if row_length < 1:
             raise EluteError(f"rows of {row_length} results; a carousel's row has at least 1")
         self.row_length = row_length
-        self.row_bias = settle(row_bias, "row_bias")
-        self.continuation = settle_one(continuation, "continuation")
+        self.row_bias = check_probabilities(row_bias, "row_bias")
+        self.continuation = check_probability(continuation, "continuation")
 
-    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
+    def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
         self._check(shown)
         habits = dbn_habits(shown, self.continuation)
         row = self.row_bias, self.row_length, habits.skip
         return read_one_row(rng, shown.relevance, shown.length, *row, habits.satisfaction, habits.share)
 
-    def probabilities(self, shown: Shown) -> Floats:
-        rows = self._rows(shown)
+    def probabilities(self, shown: ShownPages) -> Floats:
+        rows = self._cut_rows(shown)
         p = click_marginals(rows.attraction, self.continuation, rows.onward) * np.exp(rows.log_share).reshape(-1, 1)
-        return p.reshape(shown.pages, self._count(shown.width) * self.row_length)[:, : shown.width]
+        return p.reshape(shown.pages, self._count_rows(shown.width) * self.row_length)[:, : shown.width]
 
-    def log_probability(self, shown: Shown, clicks: ArrayLike) -> Floats:
-        rows = self._rows(shown)
-        cut = self._cut(clicked(shown, clicks))
+    def log_probability(self, shown: ShownPages, clicks: ArrayLike) -> Floats:
+        rows = self._cut_rows(shown)
+        cut = self._cut(as_booleans(shown, clicks))
         inside = log_patterns(rows.attraction, self.continuation, rows.onward, rows.mask, cut)
         in_row = cut.sum(axis=1).reshape(rows.log_share.shape)
         elsewhere = in_row < in_row.sum(axis=1, keepdims=True)
         each = np.where(elsewhere, -np.inf, rows.log_share + inside.reshape(rows.log_share.shape))
         return np.asarray(np.logaddexp.reduce(each, axis=1))
 
-    def _rows(self, shown: Shown) -> _Rows:
+    def _cut_rows(self, shown: ShownPages) -> _CutRows:
         self._check(shown)
         habits = dbn_habits(shown, self.continuation)
         a, mask = self._cut(attraction(shown)), self._cut(shown.mask)
-        mean = (a.sum(axis=1) / np.maximum(mask.sum(axis=1), 1)).reshape(shown.pages, self._count(shown.width))
+        mean = (a.sum(axis=1) / np.maximum(mask.sum(axis=1), 1)).reshape(shown.pages, self._count_rows(shown.width))
         bias = np.zeros(mean.shape[1])
         known = min(len(bias), len(self.row_bias))
         bias[:known] = self.row_bias[:known]
         weight = mean * bias
         weight[weight.sum(axis=1) == 0.0, 0] = 1.0
         share = weight / weight.sum(axis=1, keepdims=True)
-        return _Rows(a, self._cut(habits.onward(shown.mask)), mask, log(share))
+        return _CutRows(a, self._cut(habits.onward(shown.mask)), mask, safe_log(share))
 
     def _cut(self, values: NDArray[T]) -> NDArray[T]:
         """(pages, width) to (pages·rows, row length)."""
         pages, width = values.shape
-        rows = self._count(width)
+        rows = self._count_rows(width)
         padded = np.pad(values, ((0, 0), (0, rows * self.row_length - width)))
         return padded.reshape(pages * rows, self.row_length)
 
-    def _count(self, width: int) -> int:
+    def _count_rows(self, width: int) -> int:
         """Rows of a page; at least one."""
         return max(-(-width // self.row_length), 1)
 
-    def _check(self, shown: Shown) -> None:
-        reach(len(self.row_bias) * self.row_length, shown, "row biases")
+    def _check(self, shown: ShownPages) -> None:
+        require_ranks(len(self.row_bias) * self.row_length, shown, "row biases")

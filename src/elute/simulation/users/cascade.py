@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from elute.simulation.shown import Shown
-from elute.simulation.users.chain import Chain, Habits
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.chain import ChainUser, Habits
 
 
-class Cascade(Chain):
+class CascadeUser(ChainUser):
     """P(click) = R·Π over the places above of (1 - R) (Eq. 30 of the limits paper)."""
 
-    def habits(self, shown: Shown) -> Habits:
+    def habits(self, shown: ShownPages) -> Habits:
         return Habits(1.0, np.zeros(shown.width), shown.relevance, 0.0)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elute.simulation.shown import Shown
-from elute.simulation.users.base import Clicks, Floats, User, attraction, clicked, log
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.base import Clicks, Floats, User, as_booleans, attraction, safe_log
 from elute.simulation.users.kernels import read_down
 
 Flags = NDArray[np.bool_]
@@ -34,23 +34,23 @@ class Habits(NamedTuple):
         return np.asarray(self.after_click * (1.0 - self.share * np.where(mask, self.satisfaction, 0.0)))
 
 
-class Chain(User):
+class ChainUser(User):
     """A user who reads from the top."""
 
     @abstractmethod
-    def habits(self, shown: Shown) -> Habits:
+    def habits(self, shown: ShownPages) -> Habits:
         """How this user goes on, on these pages."""
 
-    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
+    def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
         return read_down(rng, shown.relevance, shown.length, *self.habits(shown))
 
-    def probabilities(self, shown: Shown) -> Floats:
+    def probabilities(self, shown: ShownPages) -> Floats:
         habits = self.habits(shown)
         return click_marginals(attraction(shown), habits.skip, habits.onward(shown.mask))
 
-    def log_probability(self, shown: Shown, clicks: ArrayLike) -> Floats:
+    def log_probability(self, shown: ShownPages, clicks: ArrayLike) -> Floats:
         habits, mask = self.habits(shown), shown.mask
-        return log_patterns(attraction(shown), habits.skip, habits.onward(mask), mask, clicked(shown, clicks))
+        return log_patterns(attraction(shown), habits.skip, habits.onward(mask), mask, as_booleans(shown, clicks))
 
 
 def click_marginals(attraction: Floats, skip: float, onward: Floats) -> Floats:
@@ -74,9 +74,9 @@ def log_patterns(attraction: Floats, skip: float, onward: Floats, shown: Flags, 
     none_below = np.ones(len(attraction), np.bool_)
     for k in range(attraction.shape[1])[::-1]:
         click, a = clicked[:, k], attraction[:, k]
-        here = log(np.where(click, a, 1.0 - a))
+        here = safe_log(np.where(click, a, 1.0 - a))
         on = np.where(click, onward[:, k], skip)
-        rest = np.logaddexp(log(np.where(none_below, 1.0 - on, 0.0)), log(on) + total)
+        rest = np.logaddexp(safe_log(np.where(none_below, 1.0 - on, 0.0)), safe_log(on) + total)
         total = np.where(shown[:, k], here + rest, np.where(click, -np.inf, total))
         none_below &= ~click
     return total

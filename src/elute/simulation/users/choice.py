@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elute.simulation.shown import Shown
-from elute.simulation.users.base import Clicks, Floats, User, attraction, clicked, log
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.base import Clicks, Floats, User, as_booleans, attraction, safe_log
 from elute.simulation.users.kernels import choose_one
 
 
@@ -17,16 +17,16 @@ class PlackettLuceChoice(User):
     (or nothing is shown), where Eq. 29 is 0/0, has it none.
     """
 
-    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
+    def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
         return choose_one(rng, shown.relevance, shown.length)
 
-    def probabilities(self, shown: Shown) -> Floats:
+    def probabilities(self, shown: ShownPages) -> Floats:
         r = attraction(shown)
         total = r.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(r, total, out=np.zeros_like(r), where=total > 0.0))
 
-    def log_probability(self, shown: Shown, clicks: ArrayLike) -> Floats:
-        p, given = self.probabilities(shown), clicked(shown, clicks)
+    def log_probability(self, shown: ShownPages, clicks: ArrayLike) -> Floats:
+        p, given = self.probabilities(shown), as_booleans(shown, clicks)
         amount = given.sum(axis=1)
         none = np.where(p.any(axis=1), 0.0, 1.0)
-        return log(np.select([amount == 0, amount == 1], [none, (p * given).sum(axis=1)], 0.0))
+        return safe_log(np.select([amount == 0, amount == 1], [none, (p * given).sum(axis=1)], 0.0))

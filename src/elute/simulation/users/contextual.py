@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from elute.errors import EluteError
 from elute.kernels.jit import jit
 from elute.simulation.grades import PROPENSITIES
-from elute.simulation.shown import Shown
-from elute.simulation.users.base import Clicks, Floats, reach, settle
-from elute.simulation.users.independent import Independent
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.base import Clicks, Floats, check_probabilities, require_ranks
+from elute.simulation.users.independent import IndependentUser
 
 _DIMENSIONS = 10
 _SPREAD = 0.35
@@ -36,7 +36,7 @@ def draw_contexts(contexts: int, rng: np.random.Generator) -> Contexts:
     return Contexts(rng.normal(0.0, _SPREAD, (contexts, _DIMENSIONS)), weights)
 
 
-class ContextualPositionBased(Independent):
+class ContextualPositionBased(IndependentUser):
     """P(click) = o(t, p)·R with o(t, p) = o(p)^max(w·X_t + 1, 0) (Appendix C.2 of the identifiability paper).
 
     `vectors` and `weights`: see `draw_contexts`. `propensities`: o(p) by rank. Pages must carry the context of
@@ -48,41 +48,41 @@ class ContextualPositionBased(Independent):
         self.weights = np.asarray(weights, np.float64)
         if self.vectors.ndim != 2 or self.weights.shape != self.vectors.shape[1:]:
             raise EluteError(
-                f"context vectors of shape {self.vectors.shape} and weights of shape {self.weights.shape} do not fit; "
-                "give (contexts, dimensions) and (dimensions,)"
+                f"context vectors of shape {self.vectors.shape} and weights of shape {self.weights.shape} do not "
+                "match; give (contexts, dimensions) and (dimensions,)"
             )
         exponents = np.maximum(self.vectors @ self.weights + 1.0, 0.0)
-        self._propensities = settle(propensities, "propensities") ** exponents[:, None]
+        self._propensities = check_probabilities(propensities, "propensities") ** exponents[:, None]
 
     @property
     def propensities(self) -> Floats:
         """o(t, p) by (context, position)."""
         return self._propensities
 
-    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
-        context = self._context(shown)
-        return _clicks(rng, shown.relevance, shown.length, context, self.propensities)
+    def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
+        context = self._check_context(shown)
+        return _draw_clicks(rng, shown.relevance, shown.length, context, self.propensities)
 
-    def probabilities(self, shown: Shown) -> Floats:
-        context = self._context(shown)
+    def probabilities(self, shown: ShownPages) -> Floats:
+        context = self._check_context(shown)
         page, place = np.nonzero(shown.mask)
         p = np.zeros(shown.relevance.shape)
         p[page, place] = self.propensities[context[page, place], place] * shown.relevance[page, place]
         return p
 
-    def _context(self, shown: Shown) -> NDArray[np.int32]:
+    def _check_context(self, shown: ShownPages) -> NDArray[np.int32]:
         """The contexts shown, once it is sure that the table has them."""
         contexts, ranks = self.propensities.shape
-        reach(ranks, shown, "propensities")
+        require_ranks(ranks, shown, "propensities")
         if shown.context is None:
             raise EluteError("this user's clicks depend on contexts, but the pages have none; give the context ids")
-        if (page := _unknown(shown.context, shown.length, contexts)) >= 0:
+        if (page := _find_unknown(shown.context, shown.length, contexts)) >= 0:
             raise EluteError(f"page {page} has a context id outside 0 to {contexts - 1}; draw more contexts")
         return shown.context
 
 
 @jit
-def _unknown(context: NDArray[np.int32], length: NDArray[np.int64], contexts: int) -> int:
+def _find_unknown(context: NDArray[np.int32], length: NDArray[np.int64], contexts: int) -> int:
     """The first page with a context that the table lacks; -1 if none has one."""
     for page in range(length.shape[0]):
         for k in range(length[page]):
@@ -92,7 +92,7 @@ def _unknown(context: NDArray[np.int32], length: NDArray[np.int64], contexts: in
 
 
 @jit
-def _clicks(
+def _draw_clicks(
     rng: np.random.Generator,
     relevance: Floats,
     length: NDArray[np.int64],

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from elute.simulation.shown import Shown
-from elute.simulation.users.base import settle_one
-from elute.simulation.users.chain import Chain, Habits
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.base import check_probability
+from elute.simulation.users.chain import ChainUser, Habits
 
 _UNSURE = 0.5
 """Satisfaction as a share of relevance, where it is not given (Section 5.1.4 of the CMIP paper)."""
 
 
-class DynamicBayesian(Chain):
+class DynamicBayesian(ChainUser):
     """Attraction A = R, satisfaction S, continuation γ (Section 5.1.4 of the CMIP paper; Chapelle and Zhang 2009).
 
     Goes on with γ after no click, with γ(1 - S) after a click. S is the pages' satisfaction, or R/2 where they have
@@ -20,13 +20,13 @@ class DynamicBayesian(Chain):
     """
 
     def __init__(self, continuation: float = 0.8) -> None:
-        self.continuation = settle_one(continuation, "continuation")
+        self.continuation = check_probability(continuation, "continuation")
 
-    def habits(self, shown: Shown) -> Habits:
+    def habits(self, shown: ShownPages) -> Habits:
         return dbn_habits(shown, self.continuation)
 
 
-def dbn_habits(shown: Shown, continuation: float) -> Habits:
+def dbn_habits(shown: ShownPages, continuation: float) -> Habits:
     """The habits of a DBN with this γ."""
     by_rank = np.full(shown.width, continuation)
     if shown.satisfaction is None:

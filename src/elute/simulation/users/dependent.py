@@ -5,25 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elute.simulation.shown import Shown
-from elute.simulation.users.base import reach, settle
-from elute.simulation.users.chain import Chain, Habits
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.base import check_probabilities, require_ranks
+from elute.simulation.users.chain import ChainUser, Habits
 
 
-class DependentClick(Chain):
+class DependentClick(ChainUser):
     """Goes on after a click at rank k with λ_k, and always after none (Guo et al. 2009).
 
     `continuation`: λ by rank, or one number for all ranks. The default of a half is a choice made here.
     """
 
     def __init__(self, continuation: ArrayLike = 0.5) -> None:
-        self.continuation = settle(continuation, "continuation")
+        self.continuation = check_probabilities(continuation, "continuation")
         self._everywhere = np.ndim(continuation) == 0
 
-    def habits(self, shown: Shown) -> Habits:
+    def habits(self, shown: ShownPages) -> Habits:
         if self._everywhere:
             return Habits(1.0, np.full(shown.width, self.continuation[0]), shown.relevance, 0.0)
-        reach(len(self.continuation), shown, "continuations")
+        require_ranks(len(self.continuation), shown, "continuations")
         after_click = np.zeros(shown.width)
         known = min(shown.width, len(self.continuation))
         after_click[:known] = self.continuation[:known]

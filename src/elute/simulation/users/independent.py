@@ -6,21 +6,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elute.kernels.jit import jit
-from elute.simulation.shown import Shown
-from elute.simulation.users.base import Clicks, Floats, User, clicked, log
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.base import Clicks, Floats, User, as_booleans, safe_log
 
 
-class Independent(User):
+class IndependentUser(User):
     """A pattern's probability is the product over places."""
 
-    def log_probability(self, shown: Shown, clicks: ArrayLike) -> Floats:
+    def log_probability(self, shown: ShownPages, clicks: ArrayLike) -> Floats:
         p = self.probabilities(shown)
-        happened = np.where(clicked(shown, clicks), p, 1.0 - p)
-        return np.asarray(log(happened).sum(axis=1))
+        happened = np.where(as_booleans(shown, clicks), p, 1.0 - p)
+        return np.asarray(safe_log(happened).sum(axis=1))
 
 
 @jit
-def affine_clicks(
+def draw_affine_clicks(
     rng: np.random.Generator, relevance: Floats, length: NDArray[np.int64], alpha: Floats, beta: Floats
 ) -> Clicks:
     """Clicks with probability α_k·R + β_k at rank k: one uniform a place, drawn and used in one pass."""
@@ -31,7 +31,7 @@ def affine_clicks(
     return out
 
 
-def affine_probabilities(shown: Shown, alpha: Floats, beta: Floats) -> Floats:
+def affine_probabilities(shown: ShownPages, alpha: Floats, beta: Floats) -> Floats:
     """α_k·R + β_k where a result is shown; at most 1, however α + β rounds."""
     page, place = np.nonzero(shown.mask)
     p = np.zeros(shown.relevance.shape)

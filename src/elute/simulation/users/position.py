@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 
 from elute.errors import EluteError
 from elute.simulation.grades import PROPENSITIES
-from elute.simulation.shown import Shown
-from elute.simulation.users.base import Clicks, Floats, reach, settle
-from elute.simulation.users.independent import Independent, affine_clicks, affine_probabilities
+from elute.simulation.shown import ShownPages
+from elute.simulation.users.base import Clicks, Floats, check_probabilities, require_ranks
+from elute.simulation.users.independent import IndependentUser, affine_probabilities, draw_affine_clicks
 
 
-class PositionBased(Independent):
+class PositionBased(IndependentUser):
     """P(click) = o_k^η·R (Eq. 1 of the identifiability paper; η as in Section 5.1 of the UPE paper).
 
     `propensities`: o by rank, at least as many as the longest page has results. `eta`: 0 is no bias, above 1 more
@@ -23,18 +23,18 @@ class PositionBased(Independent):
         if not eta >= 0.0:
             raise EluteError(f"eta is {eta}; the exponent of position bias must be 0 or more")
         self.eta = eta
-        self._propensities = settle(propensities, "propensities") ** eta
+        self._propensities = check_probabilities(propensities, "propensities") ** eta
 
     @property
     def propensities(self) -> Floats:
         """o_k^η by rank."""
         return self._propensities
 
-    def clicks(self, shown: Shown, rng: np.random.Generator) -> Clicks:
-        reach(len(self.propensities), shown, "propensities")
+    def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
+        require_ranks(len(self.propensities), shown, "propensities")
         o = self.propensities
-        return affine_clicks(rng, shown.relevance, shown.length, o, np.zeros_like(o))
+        return draw_affine_clicks(rng, shown.relevance, shown.length, o, np.zeros_like(o))
 
-    def probabilities(self, shown: Shown) -> Floats:
-        reach(len(self.propensities), shown, "propensities")
+    def probabilities(self, shown: ShownPages) -> Floats:
+        require_ranks(len(self.propensities), shown, "propensities")
         return affine_probabilities(shown, self.propensities, np.zeros_like(self.propensities))

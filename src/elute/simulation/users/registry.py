@@ -13,7 +13,7 @@ from elute.simulation.grades import PROPENSITIES
 from elute.simulation.users.base import User
 from elute.simulation.users.browsing import UserBrowsing
 from elute.simulation.users.carousel import Carousel
-from elute.simulation.users.cascade import Cascade
+from elute.simulation.users.cascade import CascadeUser
 from elute.simulation.users.choice import PlackettLuceChoice
 from elute.simulation.users.contextual import ContextualPositionBased, draw_contexts
 from elute.simulation.users.dbn import DynamicBayesian
@@ -23,12 +23,12 @@ from elute.simulation.users.position import PositionBased
 from elute.simulation.users.trust import Trust, trust_bias
 
 
-def _contextual(contexts: int = 5_000, seed: int = 0, propensities: ArrayLike = PROPENSITIES) -> User:
+def _build_contextual(contexts: int = 5_000, seed: int = 0, propensities: ArrayLike = PROPENSITIES) -> User:
     """Contexts drawn from `seed`; 5,000 as on the identifiability paper's semi-synthetic sets."""
     return ContextualPositionBased(*draw_contexts(contexts, np.random.default_rng(seed)), propensities)
 
 
-def _trust(
+def _build_trust(
     propensities: ArrayLike = PROPENSITIES, plus: ArrayLike | None = None, minus: ArrayLike | None = None
 ) -> User:
     return Trust(*trust_bias(propensities, plus, minus))
@@ -36,14 +36,14 @@ def _trust(
 
 USERS: dict[str, Callable[..., User]] = {
     "pbm": PositionBased,
-    "cpbm": _contextual,
-    "cascade": Cascade,
+    "cpbm": _build_contextual,
+    "cascade": CascadeUser,
     "dcm": DependentClick,
     "ubm": UserBrowsing,
     "dbn": DynamicBayesian,
     "mixture-dbn": MixtureDBN,
     "carousel": Carousel,
-    "trust": _trust,
+    "trust": _build_trust,
     "pl-choice": PlackettLuceChoice,
 }
 

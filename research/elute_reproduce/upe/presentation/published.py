@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from elute_reproduce.identifiability.semi_synthetic import ISTELLA, YAHOO
 from elute_reproduce.result import Published
-from elute_reproduce.upe.learners import READINGS, UPE_TEXT
-from elute_reproduce.upe.store import METRICS
+from elute_reproduce.upe.experiment.learners import READINGS, UPE_TEXT
+from elute_reproduce.upe.experiment.store import METRICS
 
 Table = dict[str, dict[str, tuple[float, ...]]]
 """By set and learner."""
@@ -73,7 +73,7 @@ TABLE3: Table = {
 }
 
 
-def published(table: Table, known: str | None, learner: str, metric: str) -> Published | None:
+def look_up_published(table: Table, known: str | None, learner: str, metric: str) -> Published | None:
     """What the paper has for a set and a learner; every reading of UPE stands beside the paper's UPE."""
     values = table.get(known or "", {}).get(UPE_TEXT if learner in READINGS else learner)
     return None if values is None else Published(values[METRICS.index(metric)])

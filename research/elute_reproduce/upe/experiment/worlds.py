@@ -17,8 +17,8 @@ from elute.simulation.grades import PROPENSITIES, relevance_of_grades
 from elute.simulation.policies.lambdamart import LambdaMART
 from elute.simulation.policies.ranking_svm import RankingSVM
 from elute_reproduce.identifiability import semi_synthetic as semi
-from elute_reproduce.upe.synthetic import synthetic
-from elute_reproduce.upe.training import Setup
+from elute_reproduce.upe.experiment.synthetic import draw_synthetic
+from elute_reproduce.upe.experiment.training import Setup
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class Graded:
         return max(int(part.grades.max()) for part in (self.train, self.test))
 
 
-def digest_of(*parts: RankingData | None) -> str:
+def digest_data(*parts: RankingData | None) -> str:
     """Of all features and grades as they were read: scaled ones may differ in their last bits between machines."""
     found = hashlib.sha256()
     for part in parts:
@@ -60,12 +60,12 @@ def digest_of(*parts: RankingData | None) -> str:
     return found.hexdigest()[:16]
 
 
-def graded_sets(data: Path | None) -> list[Graded]:
+def load_graded_sets(data: Path | None) -> list[Graded]:
     """The LETOR set in a folder, or those in the folders below it."""
-    return [_scaled(dataset) for dataset in semi.datasets(data)]
+    return [_scale(dataset) for dataset in semi.load_datasets(data)]
 
 
-def _scaled(dataset: semi.Dataset) -> Graded:
+def _scale(dataset: semi.Dataset) -> Graded:
     raw, scale = dataset.train, LogStandard.fit(dataset.train)
     if np.diff(raw.offsets).max() < len(PROPENSITIES):
         raise EluteError(
@@ -81,13 +81,13 @@ def _scaled(dataset: semi.Dataset) -> Graded:
         return strong[0]
 
     held = None if dataset.validation is None else scale(dataset.validation)
-    digest = digest_of(raw, dataset.validation, dataset.test)
+    digest = digest_data(raw, dataset.validation, dataset.test)
     return Graded(dataset.name, dataset.known, scale(raw), held, scale(dataset.test), policy, digest)
 
 
-def synthetic_set(queries: int = 1_400) -> Graded:
+def make_synthetic_set(queries: int = 1_400) -> Graded:
     """The synthetic set; its policies do not depend on the seed."""
-    made = synthetic(queries)
+    made = draw_synthetic(queries)
     return Graded(
         "synthetic",
         None,
@@ -95,20 +95,20 @@ def synthetic_set(queries: int = 1_400) -> Graded:
         made.validation,
         made.test,
         lambda name, seed: made.logging[name].astype(np.float64),
-        digest_of(made.train, made.validation, made.test),
+        digest_data(made.train, made.validation, made.test),
     )
 
 
-def setup(graded: Graded, paradigm: str, seeds: int) -> Setup:
+def set_up(graded: Graded, paradigm: str, seeds: int) -> Setup:
     """The set under a paradigm, with the lists that each seed starts from."""
     policy = "strong" if paradigm in (STRONG, VARIED) else "weak"
-    shown = [_shown(graded, graded.policy(policy, seed), seed, paradigm == VARIED) for seed in range(seeds)]
+    shown = [_rank_lists(graded, graded.policy(policy, seed), seed, paradigm == VARIED) for seed in range(seeds)]
     documents, logging = (np.stack(parts) for parts in zip(*shown, strict=True))
     return Setup(
         train=graded.train,
         relevance=relevance_of_grades(graded.train.grades, graded.top),
         propensities=np.array(PROPENSITIES),
-        items=semi.identity(graded.train.features).astype(np.int32),
+        items=semi.identify_items(graded.train.features).astype(np.int32),
         documents=documents,
         logging=logging,
         online=paradigm == ONLINE,
@@ -117,18 +117,20 @@ def setup(graded: Graded, paradigm: str, seeds: int) -> Setup:
     )
 
 
-def _shown(graded: Graded, scores: Floats, seed: int, varied: bool) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def _rank_lists(
+    graded: Graded, scores: Floats, seed: int, varied: bool
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """(lists, positions): the rows shown and the scores they were ranked by; a list a query, or some of each."""
     if not varied:
-        return top(graded.train, scores, len(PROPENSITIES))
+        return take_top(graded.train, scores, len(PROPENSITIES))
     rng, spread = np.random.default_rng(seed), NOISE * scores.std()
     noisy = [scores + spread * rng.normal(size=len(scores)) for _ in range(RANKINGS)]
-    lists = [top(graded.train, own, len(PROPENSITIES)) for own in noisy]
+    lists = [take_top(graded.train, own, len(PROPENSITIES)) for own in noisy]
     documents, logging = (np.concatenate(parts) for parts in zip(*lists, strict=True))
     return documents, logging
 
 
-def top(data: RankingData, scores: Floats, positions: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def take_top(data: RankingData, scores: Floats, positions: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The documents of every query with the highest scores, ties by row, and these scores; -1 and 0 after the last."""
     order = np.lexsort((-scores, data.query_of))
     place = np.arange(positions)

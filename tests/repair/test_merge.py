@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.repair.spanning import minimum_merges
+from elute.repair.merge import find_minimum_merges
 
 
 @st.composite
@@ -68,7 +68,7 @@ def joins_everything(pairs, component):
 @settings(max_examples=200, deadline=None)
 def test_cost_of_networkx_tree(world):
     features, component = world
-    pairs, costs = minimum_merges(features, component)
+    pairs, costs = find_minimum_merges(features, component)
     tree = nx.minimum_spanning_tree(component_graph(features, component))
     assert pairs.shape == (component.max(), 2)
     assert costs.sum() == pytest.approx(tree.size(weight="weight"), abs=1e-9)
@@ -87,14 +87,14 @@ def test_no_spanning_tree_is_cheaper(world):
         for edges in combinations(graph.edges, k - 1)
         if nx.is_connected(nx.Graph([*edges, *((c, c) for c in range(k))]))
     )
-    assert minimum_merges(features, component)[1].sum() == pytest.approx(cheapest, abs=1e-9)
+    assert find_minimum_merges(features, component)[1].sum() == pytest.approx(cheapest, abs=1e-9)
 
 
 @given(worlds(most_factors=60))
 @settings(max_examples=150, deadline=None)
 def test_ties_go_to_the_smaller_factors(world):
     features, component = world
-    pairs, costs = minimum_merges(features, component)
+    pairs, costs = find_minimum_merges(features, component)
     assert (pairs[:, 0] < pairs[:, 1]).all()
     assert (np.diff(costs) >= 0).all()
     assert pairs.tolist() == [list(edge) for edge in kruskal(features, component)]
@@ -105,7 +105,7 @@ def test_ties_go_to_the_smaller_factors(world):
 def test_labels_of_components_do_not_matter(world, seed):
     features, component = world
     renamed = np.random.default_rng(seed).permutation(component.max() + 1)[component]
-    assert minimum_merges(features, component)[0].tolist() == minimum_merges(features, renamed)[0].tolist()
+    assert find_minimum_merges(features, component)[0].tolist() == find_minimum_merges(features, renamed)[0].tolist()
 
 
 def test_many_points_across_leaves_and_positions():
@@ -115,7 +115,7 @@ def test_many_points_across_leaves_and_positions():
     features = np.array([[*contexts[c], 10.0 * p] for c in range(60) for p in range(10)])
     component = np.where(rng.random(600) < 0.4, 0, np.arange(600))
     component = np.unique(component, return_inverse=True)[1]
-    pairs, costs = minimum_merges(features, component)
+    pairs, costs = find_minimum_merges(features, component)
     tree = nx.minimum_spanning_tree(component_graph(features, component))
     assert costs.sum() == pytest.approx(tree.size(weight="weight"), rel=1e-12)
     assert pairs.tolist() == [list(edge) for edge in kruskal(features, component)]
@@ -127,13 +127,13 @@ def test_ties_of_a_shuffled_lattice(k):
     rng = np.random.default_rng(k)
     features = rng.permutation([[float(x), float(y)] for x in range(15) for y in range(15)])
     component = rng.permutation(np.concatenate((np.arange(k), rng.integers(0, k, 225 - k))))
-    pairs, _ = minimum_merges(features, component)
+    pairs, _ = find_minimum_merges(features, component)
     assert pairs.tolist() == [list(edge) for edge in kruskal(features, component)]
 
 
 def test_thousands_of_equal_factors_cost_nothing():
     features = np.repeat([[0.0, 1.0], [3.0, 5.0]], 5_000, axis=0)
-    pairs, costs = minimum_merges(features, np.arange(10_000))
+    pairs, costs = find_minimum_merges(features, np.arange(10_000))
     assert np.count_nonzero(costs) == 1
     assert costs[-1] == 5.0
     assert pairs[-1].tolist() == [0, 5_000]
@@ -141,10 +141,10 @@ def test_thousands_of_equal_factors_cost_nothing():
 
 
 def test_distances_beyond_the_range_of_squares_still_join():
-    pairs, _ = minimum_merges(np.array([[0.0], [1e200], [-1e200], [1e-200]]), np.arange(4))
+    pairs, _ = find_minimum_merges(np.array([[0.0], [1e200], [-1e200], [1e-200]]), np.arange(4))
     assert joins_everything(pairs, np.arange(4))
 
 
 def test_features_must_be_numbers():
     with pytest.raises(ValueError, match="finite"):
-        minimum_merges(np.array([[0.0], [np.nan]]), np.arange(2))
+        find_minimum_merges(np.array([[0.0], [np.nan]]), np.arange(2))

@@ -18,12 +18,12 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from elute.neural.learner import Learner, State, scored, step_key
-from elute.neural.metrics import Judged, candidates, judged, ndcg
-from elute.neural.sources import World, shown_by, world
+from elute.neural.learner import Learner, State, score_documents, step_key
+from elute.neural.metrics import GradedDocuments, list_candidates, ndcg, to_graded_documents
+from elute.neural.sources import SimulatedLists, build_simulated_lists, rank_lists
 from elute.progress import Progress, silent
 from elute.ranking.data import RankingData
-from elute_reproduce.upe.fixed_effects import fixed_effects
+from elute_reproduce.upe.experiment.fixed_effects import fixed_effects
 
 Floats = NDArray[np.float64]
 
@@ -109,37 +109,41 @@ def train_seeds(
     began = time.perf_counter()
     model, positions = learners[0], setup.documents.shape[2]
     shape = setup.train.features.shape[1], positions
-    truth = world(setup.train.features, setup.documents[0], setup.logging[0], setup.relevance, setup.propensities)
-    states = _stacked([one.init(jax.random.PRNGKey(seed), *shape) for seed, one in enumerate(learners)])
+    truth = build_simulated_lists(
+        setup.train.features, setup.documents[0], setup.logging[0], setup.relevance, setup.propensities
+    )
+    states = _stack([one.init(jax.random.PRNGKey(seed), *shape) for seed, one in enumerate(learners)])
     lists = _Lists(jnp.asarray(setup.documents), jnp.asarray(setup.logging))
     items = jnp.asarray(setup.items)
     size = (len(learners), int(setup.items.max()) + 1, positions)
     tally = _Tally(jnp.zeros(size, jnp.int32), jnp.zeros(size, jnp.int32)) if fitted else None
-    every_document = jnp.asarray(candidates(setup.train))
-    held = None if setup.validation is None else judged(setup.validation)
-    shown = judged(setup.test)
+    every_document = jnp.asarray(list_candidates(setup.train))
+    held = None if setup.validation is None else to_graded_documents(setup.validation)
+    shown = to_graded_documents(setup.test)
     best, best_value = states, np.full(len(learners), -1.0)
     log_se, merges = np.full((len(learners), positions), np.nan), np.zeros(len(learners), np.int64)
     history: list[tuple[Any, ...]] = []
     for step in range(schedule.every, schedule.steps + 1, schedule.every):
         states, tally = _advance(model, schedule, truth, lists, items, states, tally)
         if tally is not None:
-            states, log_se, merges = _refitted(states, tally)
+            states, log_se, merges = _refit(states, tally)
         if setup.online and step % schedule.renewed == 0:
-            lists = _renewed(model, states, truth.features, every_document, positions)
-        value = np.full(len(learners), np.nan) if held is None else _measured(model, states, held)
-        history.append((step, _log_ratios(model, states), value, _measured(model, states, shown)))
+            lists = _renew(model, states, truth.features, every_document, positions)
+        value = np.full(len(learners), np.nan) if held is None else _measure(model, states, held)
+        history.append((step, _log_ratios(model, states), value, _measure(model, states, shown)))
         better = value > best_value
         best_value = np.where(better, value, best_value)
-        best = states if held is None else _either(jnp.asarray(better), states, best)
+        best = states if held is None else _choose(jnp.asarray(better), states, best)
         progress(f"training: nDCG@10 {history[-1][3].mean():.4f}", step, schedule.steps)
-    scores = np.stack([np.asarray(scored(model, _of_seed(best, s), shown.features)) for s in range(len(learners))])
+    scores = np.stack(
+        [np.asarray(score_documents(model, _select_seed(best, s), shown.features)) for s in range(len(learners))]
+    )
     at, ratios, values, tests = zip(*history, strict=True)
     return Outcome(
         steps=np.array(at),
-        log_ratio=_by_seed(ratios),
-        validation=_by_seed(values),
-        test=_by_seed(tests),
+        log_ratio=_stack_by_seed(ratios),
+        validation=_stack_by_seed(values),
+        test=_stack_by_seed(tests),
         scores=scores,
         log_se=log_se,
         merges=merges,
@@ -147,7 +151,7 @@ def train_seeds(
     )
 
 
-def _by_seed(measured: Sequence[Any]) -> NDArray[np.float32]:
+def _stack_by_seed(measured: Sequence[Any]) -> NDArray[np.float32]:
     return np.stack(measured, axis=1).astype(np.float32)
 
 
@@ -155,7 +159,7 @@ def _by_seed(measured: Sequence[Any]) -> NDArray[np.float32]:
 def _advance(
     learner: Learner,
     schedule: Schedule,
-    truth: World,
+    truth: SimulatedLists,
     lists: _Lists,
     items: Array,
     states: State,
@@ -163,33 +167,33 @@ def _advance(
 ) -> tuple[State, _Tally | None]:
     """The steps up to the next measurement, of every seed; with a tally, its counts go on."""
 
-    def of_seed(own: _Lists, state: State, tally: _Tally | None) -> tuple[State, _Tally | None]:
+    def advance_seed(own: _Lists, state: State, tally: _Tally | None) -> tuple[State, _Tally | None]:
         shown = truth._replace(documents=own.documents, logging=own.logging)
 
-        def one(carry: tuple[State, _Tally | None], _: None) -> tuple[tuple[State, _Tally | None], None]:
+        def step_once(carry: tuple[State, _Tally | None], _: None) -> tuple[tuple[State, _Tally | None], None]:
             state, tally = carry
             batch = shown.draw(step_key(state, 0), schedule.batch)
             after, _loss = learner.step(state, truth.features, batch)
-            return (after, tally and _counted(tally, batch.documents, batch.clicks, items)), None
+            return (after, tally and _count(tally, batch.documents, batch.clicks, items)), None
 
-        end: tuple[State, _Tally | None] = jax.lax.scan(one, (state, tally), None, length=schedule.every)[0]
+        end: tuple[State, _Tally | None] = jax.lax.scan(step_once, (state, tally), None, length=schedule.every)[0]
         return end
 
     after: tuple[State, _Tally | None]
     if jax.default_backend() == "cpu":  # it has no use for several seeds at once
-        after = jax.lax.map(lambda seed: of_seed(*seed), (lists, states, tally))
+        after = jax.lax.map(lambda seed: advance_seed(*seed), (lists, states, tally))
     else:
-        after = jax.vmap(of_seed)(lists, states, tally)
+        after = jax.vmap(advance_seed)(lists, states, tally)
     return after
 
 
-def _counted(tally: _Tally, documents: Array, clicks: Array, items: Array) -> _Tally:
+def _count(tally: _Tally, documents: Array, clicks: Array, items: Array) -> _Tally:
     there = (documents >= 0).astype(jnp.int32)
     where = items[jnp.maximum(documents, 0)], jnp.broadcast_to(jnp.arange(documents.shape[1]), documents.shape)
     return _Tally(tally.impressions.at[where].add(there), tally.clicks.at[where].add(clicks.astype(jnp.int32) * there))
 
 
-def _refitted(states: State, tally: _Tally) -> tuple[State, Floats, NDArray[np.int64]]:
+def _refit(states: State, tally: _Tally) -> tuple[State, Floats, NDArray[np.int64]]:
     """States that weigh by propensities fitted to the tally; the errors of these, and how many merges they took."""
     fits = [fixed_effects(*counts) for counts in zip(np.asarray(tally.impressions), np.asarray(tally.clicks))]  # noqa: B905
     logs = jnp.asarray(np.stack([fit.log_ratio for fit in fits]), jnp.float32)
@@ -198,18 +202,18 @@ def _refitted(states: State, tally: _Tally) -> tuple[State, Floats, NDArray[np.i
 
 
 @partial(jax.jit, static_argnames=("learner", "positions"))
-def _renewed(learner: Learner, states: State, features: Array, every_document: Array, positions: int) -> _Lists:
+def _renew(learner: Learner, states: State, features: Array, every_document: Array, positions: int) -> _Lists:
     """What each seed's ranker shows now."""
-    of_seed = lambda state: shown_by(learner.scores(state, features), every_document, positions)  # noqa: E731
-    return _Lists(*jax.lax.map(of_seed, states))
+    rank_seed = lambda state: rank_lists(learner.scores(state, features), every_document, positions)  # noqa: E731
+    return _Lists(*jax.lax.map(rank_seed, states))
 
 
-def _measured(learner: Learner, states: State, held: Judged) -> NDArray[np.float32]:
+def _measure(learner: Learner, states: State, held: GradedDocuments) -> NDArray[np.float32]:
     return np.asarray(_ndcg(learner, states, held))
 
 
 @partial(jax.jit, static_argnames="learner")
-def _ndcg(learner: Learner, states: State, held: Judged) -> Array:
+def _ndcg(learner: Learner, states: State, held: GradedDocuments) -> Array:
     values: Array = jax.lax.map(lambda state: ndcg(learner.scores(state, held.features), held), states)
     return values
 
@@ -219,17 +223,17 @@ def _log_ratios(learner: Learner, states: State) -> NDArray[np.float32]:
     return np.asarray(logs - logs[:, -1:])
 
 
-def _stacked(trees: Sequence[Any]) -> Any:
+def _stack(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
-def _of_seed(states: State, seed: int) -> State:
+def _select_seed(states: State, seed: int) -> State:
     one: State = jax.tree.map(lambda leaf: leaf[seed], states)
     return one
 
 
-def _either(condition: Array, one: Any, other: Any) -> Any:
-    def chosen(a: Array, b: Array) -> Array:
+def _choose(condition: Array, one: Any, other: Any) -> Any:
+    def choose_leaf(a: Array, b: Array) -> Array:
         return jnp.where(condition.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
 
-    return jax.tree.map(chosen, one, other)
+    return jax.tree.map(choose_leaf, one, other)

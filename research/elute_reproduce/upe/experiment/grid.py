@@ -14,11 +14,11 @@ from elute.neural.networks import PAPER as PAPER_NETWORK
 from elute.neural.networks import Network
 from elute.ranking.data import RankingData
 from elute_reproduce.study import Study
-from elute_reproduce.upe import store
-from elute_reproduce.upe.learners import FITTED, learners_named
-from elute_reproduce.upe.store import AT, Run
-from elute_reproduce.upe.training import PAPER, Outcome, Schedule, train_seeds
-from elute_reproduce.upe.worlds import NOISE, RANKINGS, Graded, setup
+from elute_reproduce.upe.experiment import store
+from elute_reproduce.upe.experiment.learners import FITTED, make_learners
+from elute_reproduce.upe.experiment.store import AT, TrainingRun
+from elute_reproduce.upe.experiment.training import PAPER, Outcome, Schedule, train_seeds
+from elute_reproduce.upe.experiment.worlds import NOISE, RANKINGS, Graded, set_up
 
 SEEDS = 5
 """At most; each is hours of training on a CPU."""
@@ -35,11 +35,11 @@ class Scale:
     network: Network = PAPER_NETWORK
 
 
-Grid = Mapping[tuple[str, str], Sequence[Run]]
+Grid = Mapping[tuple[str, str], Sequence[TrainingRun]]
 """By paradigm and learner, seed by seed."""
 
 
-def runs(
+def collect_runs(
     study: Study,
     graded: Graded,
     cells: Sequence[tuple[str, str]],
@@ -51,13 +51,13 @@ def runs(
     seeds = min(study.seeds, most)
     path = None if study.out is None else study.out / "data" / f"upe-{graded.name}.parquet"
     kept = [] if path is None else store.load(path)
-    found: dict[tuple[str, str], Sequence[Run]] = {}
+    found: dict[tuple[str, str], Sequence[TrainingRun]] = {}
     for done, (paradigm, learner) in enumerate(cells):
         study.progress(f"{graded.name}, {paradigm}: {learner}", done, len(cells))
         key = key_of(graded, paradigm, learner, scale)
         own = sorted((run for run in kept if run.key == key), key=lambda run: run.seed)
         if [run.seed for run in own[:seeds]] != list(range(seeds)):
-            own = trained(graded, paradigm, learner, seeds, scale)
+            own = train_runs(graded, paradigm, learner, seeds, scale)
             kept = [run for run in kept if (run.paradigm, run.learner) != (paradigm, learner)] + own
             if path is not None:
                 store.save(path, kept)
@@ -72,19 +72,21 @@ def key_of(graded: Graded, paradigm: str, learner: str, scale: Scale) -> str:
     return hashlib.sha256(repr(words).encode()).hexdigest()[:16]
 
 
-def trained(graded: Graded, paradigm: str, learner: str, seeds: int, scale: Scale) -> list[Run]:
+def train_runs(graded: Graded, paradigm: str, learner: str, seeds: int, scale: Scale) -> list[TrainingRun]:
     """Train a learner under a paradigm, once for every seed."""
-    world = setup(graded, paradigm, seeds)
-    models = learners_named(learner, world, scale.network)
+    world = set_up(graded, paradigm, seeds)
+    models = make_learners(learner, world, scale.network)
     outcome = train_seeds(models, world, fitted=learner == FITTED, schedule=scale.schedule)
     key = key_of(graded, paradigm, learner, scale)
-    return kept_runs(outcome, graded, paradigm, learner, key, jax.devices()[0].device_kind)
+    return record_runs(outcome, graded, paradigm, learner, key, jax.devices()[0].device_kind)
 
 
-def kept_runs(outcome: Outcome, graded: Graded, paradigm: str, learner: str, key: str, device: str) -> list[Run]:
+def record_runs(
+    outcome: Outcome, graded: Graded, paradigm: str, learner: str, key: str, device: str
+) -> list[TrainingRun]:
     """What is kept of an outcome."""
     return [
-        Run(
+        TrainingRun(
             key=key,
             paradigm=paradigm,
             learner=learner,
@@ -97,13 +99,13 @@ def kept_runs(outcome: Outcome, graded: Graded, paradigm: str, learner: str, key
             merges=int(outcome.merges[seed]),
             seconds=float(outcome.seconds) / len(outcome.scores),
             device=device,
-            metrics=measured(graded.test, outcome.scores[seed], graded.top),
+            metrics=measure_queries(graded.test, outcome.scores[seed], graded.top),
         )
         for seed in range(len(outcome.scores))
     ]
 
 
-def measured(test: RankingData, scores: np.ndarray, top: int) -> dict[str, list[float]]:
+def measure_queries(test: RankingData, scores: np.ndarray, top: int) -> dict[str, list[float]]:
     """nDCG and ERR of every test query, over its whole list."""
     lists = (test.grades, scores, test.offsets)
     found = {f"nDCG@{k}": ndcg(*lists, k).by_query for k in AT}
@@ -111,7 +113,7 @@ def measured(test: RankingData, scores: np.ndarray, top: int) -> dict[str, list[
     return {name: values.tolist() for name, values in found.items()}
 
 
-def effort(grid: Grid) -> str:
+def describe_effort(grid: Grid) -> str:
     """How many trainings there were, where, and for how long."""
     every = [run for own in grid.values() for run in own]
     devices = " and ".join(sorted({run.device for run in every}))

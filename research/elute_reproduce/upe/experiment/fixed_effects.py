@@ -39,18 +39,18 @@ class FixedEffects(NamedTuple):
 def fixed_effects(impressions: ArrayLike, clicks: ArrayLike) -> FixedEffects:
     """Fit (items, positions) counts. Positions are tied by items clicked under both; what nothing ties is merged."""
     shown, clicked = np.asarray(impressions, np.float64), np.asarray(clicks, np.float64)
-    group = merged(clicked)
+    group = merge_positions(clicked)
     into = np.eye(group.max() + 1)[group]
     shown, clicked = shown @ into, clicked @ into
     some = (clicked.sum(axis=1) > 0) & ((shown > 0).sum(axis=1) > 1)
-    log_o, information = _newton(shown[some], clicked[some])
+    log_o, information = _maximise(shown[some], clicked[some])
     last = group[-1]
     inverse = np.linalg.pinv(information, hermitian=True)
     variance = np.diag(inverse) + inverse[last, last] - 2 * inverse[last]
     return FixedEffects((log_o - log_o[last])[group], np.sqrt(np.maximum(variance, 0.0))[group], group)
 
 
-def merged(clicks: Floats) -> Ints:
+def merge_positions(clicks: Floats) -> Ints:
     """Groups of positions after the cheapest merges: a spanning tree over components, nearest positions first."""
     positions = clicks.shape[1]
     clicked = (clicks > 0).astype(np.float64)
@@ -67,7 +67,7 @@ def merged(clicks: Floats) -> Ints:
     return np.asarray(np.unique(group, return_inverse=True)[1], np.int64)
 
 
-def _newton(shown: Floats, clicked: Floats) -> tuple[Floats, Floats]:
+def _maximise(shown: Floats, clicked: Floats) -> tuple[Floats, Floats]:
     """Log propensities at the maximum, and the information there."""
     log_o = np.zeros(shown.shape[1])
     value, slope, information = _likelihood(log_o, shown, clicked)

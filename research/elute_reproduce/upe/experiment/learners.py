@@ -9,12 +9,12 @@ import numpy as np
 
 from elute.errors import EluteError
 from elute.neural.learner import Learner
-from elute.neural.learners import learner
+from elute.neural.learners import build_learner
 from elute.neural.learners.ipw import IPW
 from elute.neural.learners.upe import UPE, Stages
 from elute.neural.networks import PAPER, Network
-from elute.neural.sources import world
-from elute_reproduce.upe.training import Setup
+from elute.neural.sources import build_simulated_lists
+from elute_reproduce.upe.experiment.training import Setup
 
 TRUE, RANDOM, FITTED, NAIVE, DLA = "true propensities", "ipw-random", "elute", "naive", "dla"
 UPE_TEXT, UPE_STAGED, UPE_PUBLIC = "upe", "upe, in stages", "upe, as public"
@@ -39,28 +39,30 @@ PAGES = 50_000
 """In random order, from which ipw-random has its propensities."""
 
 
-def learners_named(name: str, setup: Setup, network: Network = PAPER) -> Sequence[Learner]:
+def make_learners(name: str, setup: Setup, network: Network = PAPER) -> Sequence[Learner]:
     """One learner a seed."""
     seeds = len(setup.documents)
     if name == TRUE:
-        return [IPW(network, given=tuple(setup.propensities.tolist()))] * seeds
+        return [IPW(network=network, given=tuple(setup.propensities.tolist()))] * seeds
     if name == FITTED:
-        return [IPW(network, given=(1.0,) * len(setup.propensities))] * seeds
+        return [IPW(network=network, given=(1.0,) * len(setup.propensities))] * seeds
     if name == RANDOM:
-        return [_randomised(setup, seed, network) for seed in range(seeds)]
+        return [_make_randomised(setup, seed, network) for seed in range(seeds)]
     if name == UPE_STAGED:
-        return [UPE(network, stages=Stages())] * seeds
+        return [UPE(network=network, stages=Stages())] * seeds
     if name == UPE_PUBLIC:
-        return [UPE(network, target="clicks", frozen=False, average="probability")] * seeds
-    return [learner(name, network=network)] * seeds
+        return [UPE(network=network, target="clicks", frozen=False, average="probability")] * seeds
+    return [build_learner(name, network=network)] * seeds
 
 
-def _randomised(setup: Setup, seed: int, network: Network) -> Learner:
+def _make_randomised(setup: Setup, seed: int, network: Network) -> Learner:
     """From pages of full length alone: short lists, which lack the last positions, may differ in relevance."""
     lists = setup.documents[seed]
     full = (lists >= 0).all(axis=1)
     if not full.any():
         raise EluteError(f"no query has {lists.shape[1]} documents, so none tells of every position in random order")
     shown = (setup.train.features, lists[full], setup.logging[seed][full], setup.relevance, setup.propensities)
-    pages = world(*shown).randomised(jax.random.PRNGKey(10_000 + seed), PAGES)
-    return learner(RANDOM, documents=np.asarray(pages.documents), clicks=np.asarray(pages.clicks), network=network)
+    pages = build_simulated_lists(*shown).randomise(jax.random.PRNGKey(10_000 + seed), PAGES)
+    return build_learner(
+        RANDOM, documents=np.asarray(pages.documents), clicks=np.asarray(pages.clicks), network=network
+    )

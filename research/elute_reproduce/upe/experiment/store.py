@@ -41,7 +41,7 @@ _SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class TrainingRun:
     """One seed of one learner under one paradigm."""
 
     key: str
@@ -73,18 +73,18 @@ class Run:
         return float(np.mean(self.metrics[metric]))
 
 
-def load(path: Path) -> list[Run]:
+def load(path: Path) -> list[TrainingRun]:
     """The runs in a file; none where there is no file."""
     if not path.exists():
         return []
     try:
         table = pq.read_table(path, schema=_SCHEMA)
     except (OSError, pa.ArrowInvalid, ValueError) as error:
-        raise EluteError(f"{path} does not hold results of trainings ({error}); delete it to train anew") from error
-    return [Run(**_fields(row)) for row in table.to_pylist()]
+        raise EluteError(f"{path} does not contain results of trainings ({error}); delete it to train anew") from error
+    return [TrainingRun(**_read_fields(row)) for row in table.to_pylist()]
 
 
-def save(path: Path, runs: list[Run]) -> None:
+def save(path: Path, runs: list[TrainingRun]) -> None:
     """Write the runs, whole or not at all."""
     rows = [asdict(run) for run in runs]
     for row in rows:
@@ -92,6 +92,6 @@ def save(path: Path, runs: list[Run]) -> None:
     write_parquet(path, pa.Table.from_pylist(rows, _SCHEMA))
 
 
-def _fields(row: dict[str, Any]) -> dict[str, Any]:
+def _read_fields(row: dict[str, Any]) -> dict[str, Any]:
     metrics = {name: row.pop(name) for name in METRICS}
     return {**row, "metrics": metrics}

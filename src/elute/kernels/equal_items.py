@@ -17,17 +17,20 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
 
-def alike(
+def group_equal_items(
     offsets: Offsets, factor: Codes, impressions: Amounts, clicks: Amounts, items: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Codes]:
     """Items that stand for others, and for each of `items` the place of the one that stands for it."""
-    return standing(offsets, factor, impressions, clicks, items, _hashes(offsets, factor, impressions, clicks, items))
+    return group_by_keys(
+        offsets, factor, impressions, clicks, items, _hash_cells(offsets, factor, impressions, clicks, items)
+    )
 
 
-def standing(
+def group_by_keys(
     offsets: Offsets, factor: Codes, impressions: Amounts, clicks: Amounts, items: NDArray[np.int64], keys: Keys
 ) -> tuple[NDArray[np.int64], Codes]:
-    """As `alike`, where equal cells have equal `keys`; different ones may have, too, and then stand for themselves."""
+    """As `group_equal_items`, by `keys`: equal cells must have equal ones; different cells that do stand for
+    themselves."""
     code, fresh = KeyTable().insert(keys)
     first = items[fresh]
     other = np.flatnonzero(_differ(offsets, factor, impressions, clicks, items, first[code]))
@@ -36,7 +39,9 @@ def standing(
 
 
 @jit
-def _hashes(offsets: Offsets, factor: Codes, impressions: Amounts, clicks: Amounts, items: NDArray[np.int64]) -> Keys:
+def _hash_cells(
+    offsets: Offsets, factor: Codes, impressions: Amounts, clicks: Amounts, items: NDArray[np.int64]
+) -> Keys:
     out = np.empty(items.shape[0], np.uint64)
     for i in range(items.shape[0]):
         z = _ODD

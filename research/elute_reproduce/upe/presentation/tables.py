@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from elute.auditing.significance import Difference, fisher_randomisation
 from elute.simulation.grades import PROPENSITIES
-from elute_reproduce.result import Claim, Compared
+from elute_reproduce.result import Claim, ComparedValue
 from elute_reproduce.study import Study
-from elute_reproduce.upe.grid import SEEDS, Grid, effort
-from elute_reproduce.upe.learners import BASELINES, FITTED, PAGES, RANDOM
-from elute_reproduce.upe.published import Table, published
-from elute_reproduce.upe.store import METRICS, Run
-from elute_reproduce.upe.worlds import Graded
+from elute_reproduce.upe.experiment.grid import SEEDS, Grid, describe_effort
+from elute_reproduce.upe.experiment.learners import BASELINES, FITTED, PAGES, RANDOM
+from elute_reproduce.upe.experiment.store import METRICS, TrainingRun
+from elute_reproduce.upe.experiment.worlds import Graded
+from elute_reproduce.upe.presentation.published import Table, look_up_published
 
 BETTER, WORSE = "*", "†"
 LEVEL = 0.05
@@ -28,38 +28,40 @@ POLICIES = (
 TRUTH = PROPENSITIES[0] / PROPENSITIES[-1]
 
 
-def by_query(runs: Sequence[Run], metric: str) -> NDArray[np.float64]:
+def average_by_query(runs: Sequence[TrainingRun], metric: str) -> NDArray[np.float64]:
     """The metric of every test query, mean over seeds."""
     return np.asarray(np.mean([run.metrics[metric] for run in runs], axis=0))
 
 
-def against(grid: Grid, paradigm: str, one: str, other: str, metric: str) -> Difference:
+def compare(grid: Grid, paradigm: str, one: str, other: str, metric: str) -> Difference:
     """Fisher's randomisation test over test queries; the first less the second."""
-    return fisher_randomisation(by_query(grid[paradigm, one], metric), by_query(grid[paradigm, other], metric))
+    return fisher_randomisation(
+        average_by_query(grid[paradigm, one], metric), average_by_query(grid[paradigm, other], metric)
+    )
 
 
-def best_baseline(grid: Grid, paradigm: str, metric: str) -> str:
+def find_best_baseline(grid: Grid, paradigm: str, metric: str) -> str:
     """The best of the learners without result randomisation that are not UPE's or ours."""
     there = [name for name in BASELINES if (paradigm, name) in grid]
-    return max(there, key=lambda name: float(by_query(grid[paradigm, name], metric).mean()))
+    return max(there, key=lambda name: float(average_by_query(grid[paradigm, name], metric).mean()))
 
 
-def mark(grid: Grid, paradigm: str, learner: str, metric: str) -> str:
+def mark_significance(grid: Grid, paradigm: str, learner: str, metric: str) -> str:
     """Whether UPE or ours is significantly better or worse than the best baseline; nothing for the others."""
     if learner in (*BASELINES, RANDOM):
         return ""
-    found = against(grid, paradigm, learner, best_baseline(grid, paradigm, metric), metric)
+    found = compare(grid, paradigm, learner, find_best_baseline(grid, paradigm, metric), metric)
     return "" if found.p_value > LEVEL else BETTER if found.difference > 0 else WORSE
 
 
-def metric_rows(graded: Graded, grid: Grid, paradigm: str, table: Table, marked: bool = True) -> list[Compared]:
+def metric_rows(graded: Graded, grid: Grid, paradigm: str, table: Table, marked: bool = True) -> list[ComparedValue]:
     """All metrics of every learner of a paradigm."""
     return [
-        Compared(
+        ComparedValue(
             {"data": graded.name, "learner": learner, "metric": metric},
             tuple(run.mean(metric) for run in own),
-            published(table, graded.known, learner, metric),
-            mark=mark(grid, paradigm, learner, metric) if marked else "",
+            look_up_published(table, graded.known, learner, metric),
+            mark=mark_significance(grid, paradigm, learner, metric) if marked else "",
         )
         for (its, learner), own in grid.items()
         if its == paradigm
@@ -67,63 +69,63 @@ def metric_rows(graded: Graded, grid: Grid, paradigm: str, table: Table, marked:
     ]
 
 
-def ratios(runs: Sequence[Run], position: int = 1) -> NDArray[np.float64]:
+def ratios(runs: Sequence[TrainingRun], position: int = 1) -> NDArray[np.float64]:
     """By seed: the last propensity of a position against that of the last position."""
     return np.array([run.ratios[-1, position - 1] for run in runs])
 
 
-def curve_rows(where: dict[str, str], runs: Sequence[Run], positions: Sequence[int]) -> list[Compared]:
+def curve_rows(where: dict[str, str], runs: Sequence[TrainingRun], positions: Sequence[int]) -> list[ComparedValue]:
     """Last propensities of some positions, and nDCG@10."""
     return [
-        *(Compared({**where, "quantity": f"p{k}/p10"}, tuple(ratios(runs, k).tolist())) for k in positions),
-        Compared({**where, "quantity": "nDCG@10"}, tuple(run.mean("nDCG@10") for run in runs)),
+        *(ComparedValue({**where, "quantity": f"p{k}/p10"}, tuple(ratios(runs, k).tolist())) for k in positions),
+        ComparedValue({**where, "quantity": "nDCG@10"}, tuple(run.mean("nDCG@10") for run in runs)),
     ]
 
 
-def spread(values: NDArray[np.float64]) -> str:
+def format_spread(values: NDArray[np.float64]) -> str:
     """Mean ± standard deviation."""
     return f"{values.mean():.3g} ± {values.std():.2g}"
 
 
-def error_of(values: NDArray[np.float64]) -> float:
+def standard_error(values: NDArray[np.float64]) -> float:
     """The standard error of the mean."""
     return float(values.std() / np.sqrt(len(values)))
 
 
-def said(found: Difference) -> str:
+def format_difference(found: Difference) -> str:
     """A difference and its p-value."""
     return f"{found.difference:+.3f}, p {'< .001' if found.p_value < 0.001 else f'= {found.p_value:.3f}'}"
 
 
-def beats(graded: Graded, grid: Grid, paradigm: str, one: str, other: str, metric: str = "nDCG@10") -> Claim:
+def claim_better(graded: Graded, grid: Grid, paradigm: str, one: str, other: str, metric: str = "nDCG@10") -> Claim:
     """A claim that one learner is significantly better than another."""
-    found = against(grid, paradigm, one, other, metric)
+    found = compare(grid, paradigm, one, other, metric)
     return Claim(
         f"{graded.name}, {paradigm}: {one} is better than {other} in {metric}.",
         found.difference > 0 and found.p_value <= LEVEL,
-        said(found),
+        format_difference(found),
     )
 
 
-def close(graded: Graded, grid: Grid, paradigm: str, learner: str) -> Claim:
+def claim_close(graded: Graded, grid: Grid, paradigm: str, learner: str) -> Claim:
     """A claim that the ratio of the first and the last propensity is right: within 10% of the truth."""
     found = ratios(grid[paradigm, learner])
     return Claim(
         f"{graded.name}, {paradigm}: {learner} has p₁/p₁₀ within 10% of the truth, {TRUTH:.1f}.",
         bool(abs(found.mean() / TRUTH - 1) <= 0.1),
-        spread(found),
+        format_spread(found),
     )
 
 
-def errors(runs: Sequence[Run]) -> NDArray[np.float64]:
+def compute_errors(runs: Sequence[TrainingRun]) -> NDArray[np.float64]:
     """By seed: how far log p₁/p₁₀ of `elute` is from the truth, in its own standard errors."""
     off, se = np.array([(run.log_ratio[-1][0] - np.log(TRUTH), run.log_se[0]) for run in runs]).T
     return np.asarray(np.divide(off, se, out=np.full(len(se), np.inf), where=se > 0))  # 0: the two were merged
 
 
-def covered(graded: Graded, grid: Grid, paradigm: str) -> Claim:
+def claim_covered(graded: Graded, grid: Grid, paradigm: str) -> Claim:
     """A claim that the error bars of `elute` are right."""
-    held = np.abs(errors(grid[paradigm, FITTED])) <= _TWO_SIDED
+    held = np.abs(compute_errors(grid[paradigm, FITTED])) <= _TWO_SIDED
     return Claim(
         f"{graded.name}, {paradigm}: 95% intervals of p₁/p₁₀ by {FITTED} hold the truth in 4 runs of 5 or more.",
         bool(held.mean() >= 0.8),
@@ -131,7 +133,7 @@ def covered(graded: Graded, grid: Grid, paradigm: str) -> Claim:
     )
 
 
-def fitted_note(graded: Graded, grid: Grid, paradigm: str) -> str:
+def describe_fit(graded: Graded, grid: Grid, paradigm: str) -> str:
     """Whether the learner `elute` had a recoverable log, and how precise its propensities are."""
     own = grid[paradigm, FITTED]
     merges, errors = sorted(run.merges for run in own), np.array([run.log_se[0] for run in own])
@@ -142,7 +144,7 @@ def fitted_note(graded: Graded, grid: Grid, paradigm: str) -> str:
     return f"{where}: not recoverable in {sum(map(bool, merges))} of {len(own)} runs, {count} merges of positions"
 
 
-def settings(
+def describe_settings(
     study: Study, sets: Sequence[Graded], grids: Sequence[Grid], most: int = SEEDS, policies: str = POLICIES
 ) -> tuple[str, ...]:
     """How all of it was trained."""
@@ -164,7 +166,7 @@ def settings(
         "vector on all clicks so far, renewed every 500 steps.",
         "`upe`: both losses in every step, one reading of the text; `upe, in stages`: 500 steps of each, then the "
         "ranker, every 2,500 steps; `upe, as public`: clicks as its target, nothing frozen, mean probabilities.",
-        "; ".join(f"{one.name}: {effort(grid)}" for one, grid in zip(sets, grids, strict=True))
+        "; ".join(f"{one.name}: {describe_effort(grid)}" for one, grid in zip(sets, grids, strict=True))
         + ". With `--out FOLDER` trainings are kept in `FOLDER/data` and made anew only where data or settings differ; "
         "those of this page lie in `data/` beside it.",
     )
@@ -176,7 +178,7 @@ MERGED = (
 )
 
 
-def unlike(sets: Sequence[Graded]) -> str:
+def describe_small_sets(sets: Sequence[Graded]) -> str:
     """What small sets can show."""
     few = [one for one in sets if one.test.n_queries < 1_000]
     if not few:

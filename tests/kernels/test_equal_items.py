@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.kernels.alike import alike, standing
+from elute.kernels.equal_items import group_by_keys, group_equal_items
 
 CELLS = st.lists(st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=3), min_size=1, max_size=30)
 
@@ -25,7 +25,11 @@ def test_one_for_all_that_are_the_same(collide, items, seed):
     """Also where every hash is the same: then others are told apart by their cells."""
     chosen = np.random.default_rng(seed).permutation(len(items))[: len(items) // 2 + 1].astype(np.int64)
     given_ = arrays(items)
-    first, code = standing(*given_, chosen, np.full(len(chosen), 7, np.uint64)) if collide else alike(*given_, chosen)
+    first, code = (
+        group_by_keys(*given_, chosen, np.full(len(chosen), 7, np.uint64))
+        if collide
+        else group_equal_items(*given_, chosen)
+    )
     assert [items[i] for i in chosen] == [items[i] for i in first[code]]
     if not collide:
         assert len(first) == len({tuple(items[i]) for i in chosen})

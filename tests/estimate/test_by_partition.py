@@ -1,4 +1,4 @@
-"""A fit that goes from share to share finds what the fit in memory finds, however items are shared out."""
+"""A fit that goes from partition to partition finds what the fit in memory finds, however items are partitioned."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_shares import MemoryShares
+from memory_partitions import MemoryPartitions
 from worlds import Merge, counts_of, draw
 
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 
 
-def shared(counts, seed=0, shares=3):
-    return MemoryShares(counts, np.random.default_rng(seed).integers(0, shares, counts.n_items))
+def partition(counts, seed=0, partitions=3):
+    return MemoryPartitions(counts, np.random.default_rng(seed).integers(0, partitions, counts.n_items))
 
 
 def compare(one, other, log_o=3e-4, relevance=3e-4):
@@ -49,14 +49,14 @@ def test_the_same_maximum_as_in_memory(seed, mean):
     """Sparse ones too: cells clicked every time, factors that have no finite propensity, items without clicks."""
     table, _, _ = draw(seed, 60, 8, 0.25, mean, (0.6, 1.0) if seed % 2 else (0.05, 0.9))
     counts = counts_of(table)
-    compare(PBM(relevance_prior="none").fit(counts), PBM(relevance_prior="none").fit(shared(counts, seed)))
+    compare(PBM(relevance_prior="none").fit(counts), PBM(relevance_prior="none").fit(partition(counts, seed)))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_posterior_as_in_memory(seed):
     """The prior is found by a simplex that stops early: its two numbers agree to a percent or so."""
     counts = counts_of(draw(seed, 300, 6, 0.4, 2)[0])
-    one, other = (PBM(relevance_prior="auto").fit(source) for source in (counts, shared(counts, seed)))
+    one, other = (PBM(relevance_prior="auto").fit(source) for source in (counts, partition(counts, seed)))
     assert one.prior_["relevance"] is not None
     for name, value in one.prior_["relevance"].items():
         assert other.prior_["relevance"][name] == pytest.approx(value, rel=0.05)
@@ -65,11 +65,13 @@ def test_the_same_posterior_as_in_memory(seed):
 
 @given(st.integers(0, 10**6), st.integers(1, 7), st.booleans())
 @settings(max_examples=25, deadline=None)
-def test_how_items_are_shared_out_does_not_matter(seed, shares, beta):
+def test_how_items_are_partitioned_does_not_matter(seed, partitions, beta):
     counts = counts_of(draw(seed, 25, 5, 0.4, 4)[0])
     prior = "beta" if beta else "none"
-    one = PBM(relevance_prior=prior).fit(MemoryShares(counts, np.zeros(counts.n_items, int)), allow_unidentified=True)
-    other = PBM(relevance_prior=prior).fit(shared(counts, seed, shares), allow_unidentified=True)
+    one = PBM(relevance_prior=prior).fit(
+        MemoryPartitions(counts, np.zeros(counts.n_items, int)), allow_unidentified=True
+    )
+    other = PBM(relevance_prior=prior).fit(partition(counts, seed, partitions), allow_unidentified=True)
     compare(one, other, relevance=0.02 if beta else 1e-5)
 
 
@@ -84,7 +86,7 @@ def test_any_small_log(data):
     table += [(x, x % factors, 3, 1) for x in range(items) if all(row[0] != x for row in table)]
     counts = counts_of(table, factors)
     model = PBM(relevance_prior="none")
-    one, other = (copy(model).fit(source, allow_unidentified=True) for source in (counts, shared(counts)))
+    one, other = (copy(model).fit(source, allow_unidentified=True) for source in (counts, partition(counts)))
     assert one.reason_ == other.reason_
     if any(n == c for *_, n, c in table):  # then many propensities may be as likely as each other
         np.testing.assert_array_equal(np.isnan(one.propensity_), np.isnan(other.propensity_))
@@ -97,12 +99,12 @@ def test_any_small_log(data):
 def test_the_prior_is_wanted_for_the_same_logs(clicks, beta):
     """By the median of clicks an item, also where the two in the middle are far apart: 5 or more needs none."""
     counts = counts_of([(x, t, 100, c // 2 + t * (c % 2)) for x, c in enumerate(clicks) for t in (0, 1)])
-    for source in (counts, shared(counts)):
+    for source in (counts, partition(counts)):
         assert (PBM(relevance_prior="auto").fit(source).prior_["relevance"] is not None) == beta
 
 
-def test_the_likelihood_does_not_depend_on_the_shares():
-    """With a prior, items without clicks have relevance: their cells count, whether or not some item of their share
+def test_the_likelihood_does_not_depend_on_the_partitions():
+    """With a prior, items without clicks have relevance: their cells count, whether or not some item of their partition
     was shown across parts."""
     table = [(x, x % 2, 3, 1) for x in range(6)] + [
         (6, 0, 2, 1),
@@ -110,7 +112,7 @@ def test_the_likelihood_does_not_depend_on_the_shares():
         *((x, x % 2, 4, 0) for x in range(7, 20)),
     ]
     counts = counts_of(table)
-    found = [PBM(relevance_prior="beta").fit(shared(counts, 0, n)).log_likelihood_ for n in (1, 3, 9)]
+    found = [PBM(relevance_prior="beta").fit(partition(counts, 0, n)).log_likelihood_ for n in (1, 3, 9)]
     found.append(PBM(relevance_prior="beta").fit(counts).log_likelihood_)
     assert found == pytest.approx([found[0]] * 4, rel=1e-3)
 
@@ -120,7 +122,7 @@ def test_merged_factors_and_a_start():
     start = np.linspace(1, 0.2, 6)
     compare(
         PBM(start=start, relevance_prior="none").fit(counts, plan),
-        PBM(start=start, relevance_prior="none").fit(shared(counts), plan),
+        PBM(start=start, relevance_prior="none").fit(partition(counts), plan),
     )
 
 
@@ -128,10 +130,10 @@ def test_a_matrix_too_large_to_keep():
     """Newton's steps come from products then, and standard errors from draws: theirs are within a quarter."""
     counts = counts_of(draw(2, 80, 7, 0.4, 20)[0])
     exact = PBM(relevance_prior="none").fit(counts)
-    shares = shared(counts)
-    shares.dense = 3
-    found = PBM(relevance_prior="none").fit(shares)
-    assert shares.largest < 8 * 7 * 200 + 1_000  # draws, by far the most
+    partitions = partition(counts)
+    partitions.dense_limit = 3
+    found = PBM(relevance_prior="none").fit(partitions)
+    assert partitions.largest < 8 * 7 * 200 + 1_000  # draws, by far the most
     assert found.converged_
     np.testing.assert_allclose(np.log(found.propensity_ / exact.propensity_), 0, atol=1e-4)
     rest = exact.propensity_log_se_ > 0
@@ -145,12 +147,12 @@ def test_what_comes_back_does_not_grow_with_the_items():
     """The largest answer to a round, by items; the sample for a prior is of a fixed size and left out here."""
     sizes = []
     for items in (200, 2_000):
-        shares = shared(counts_of(draw(3, items, 6, 0.4, 5)[0]))
-        PBM(relevance_prior="none").fit(shares)
-        sizes.append(shares.largest)
+        partitions = partition(counts_of(draw(3, items, 6, 0.4, 5)[0]))
+        PBM(relevance_prior="none").fit(partitions)
+        sizes.append(partitions.largest)
     assert sizes[0] == sizes[1]
 
 
 def test_a_smooth_prior_wants_all_cells():
     with pytest.raises(EluteError, match="smooth prior"):
-        PBM(prior="smooth", relevance_prior="none").fit(shared(counts_of(draw(0, 10, 3, 0.5, 5)[0])))
+        PBM(prior="smooth", relevance_prior="none").fit(partition(counts_of(draw(0, 10, 3, 0.5, 5)[0])))

@@ -1,0 +1,1 @@
+"""What the pages show of the trainings: tables, charts, claims, and the published values beside them."""
