@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +35,7 @@ began: list[float] = []
 class Marked(YandexDataset):
     """Of the training sessions: every time they are gone through is an epoch."""
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Any]:
         began.append(time.perf_counter())
         return super().__iter__()
 
@@ -75,7 +76,7 @@ def arrays() -> tuple[np.ndarray, np.ndarray]:
     return doc.astype(np.int32).reshape(-1, RANKS), click.astype(np.float16).reshape(-1, RANKS)
 
 
-def loaders() -> tuple:
+def loaders() -> tuple[Any, ...]:
     if sys.argv[7] == "arrays":
         doc, click = arrays()
         ranges = ((0, train), (train, train + validation))

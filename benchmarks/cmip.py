@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.auditing.cmip import cmip
+from elute.auditing.cmip.metric import Name
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from reference.plain_information import gaussian_pair, of_correlation, of_square, square_pair
@@ -37,19 +38,21 @@ def cases() -> dict[str, tuple[Pair, float]]:
     return {**gaussian, **square}
 
 
-def graded(pair: Pair, n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], ...]:
+def graded(
+    pair: Pair, n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     x, y, log_ratio = pair(n, rng)
     grade = rng.integers(0, 5, n)
     return x + grade, y + grade, grade, log_ratio
 
 
-def errors(estimators: list[str], n: int, draws: int) -> None:
+def errors(estimators: list[Name], n: int, draws: int) -> None:
     print(f"\n{n:,} documents, {draws} draws: bias ± standard deviation, share within the tolerance, seconds\n")
     tolerance = 0.01 if n >= 60_000 else 0.02
     print("| case | truth | floor | " + " | ".join(estimators) + " |\n|" + "---|" * (3 + len(estimators)))
     for name, (pair, truth) in cases().items():
         rng = np.random.default_rng(0)
-        found: dict[str, list[float]] = {estimator: [] for estimator in estimators}
+        found: dict[Name, list[float]] = {estimator: [] for estimator in estimators}
         seconds = dict.fromkeys(estimators, 0.0)
         floor = 0.0
         for draw in range(draws):
@@ -57,7 +60,7 @@ def errors(estimators: list[str], n: int, draws: int) -> None:
             floor = log_ratio.std() / math.sqrt(n)
             for estimator in estimators:
                 started = time.perf_counter()
-                found[estimator].append(cmip(x, y, grade, estimator, seed=draw).estimate - truth)  # type: ignore[arg-type]
+                found[estimator].append(cmip(x, y, grade, estimator, seed=draw).estimate - truth)
                 seconds[estimator] += time.perf_counter() - started
         row = [
             f"{np.mean(e):+.4f} ± {np.std(e):.4f}, {np.mean(np.abs(e) <= tolerance):.0%}, {seconds[k] / draws:.2f} s"
@@ -72,7 +75,9 @@ def rejections(n: int, draws: int) -> None:
         if name in ("rho 0", "rho 0.1", "Y² + 3.0 N"):
             rng = np.random.default_rng(1)
             p = [
-                cmip(*graded(pair, n, rng)[:3], "copula", seed=draw, permutations=199).p_value for draw in range(draws)
+                cmip(x, y, grade, "copula", seed=draw, permutations=199).p_value
+                for draw in range(draws)
+                for x, y, grade, _ in [graded(pair, n, rng)]
             ]
             print(f"| {name} | {np.mean(np.array(p) <= 0.05):.1%} |", flush=True)
 

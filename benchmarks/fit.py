@@ -16,6 +16,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from benchmarks.measure import Work, compare, main
 from benchmarks.peers import clax
 from elute.auditing.perplexity import perplexity
 from elute.cells.counts import Counts
+from elute.estimate.models.base import Estimator
 from elute.estimate.models.dla import DLA
 from elute.estimate.models.em import RegressionEM
 from elute.estimate.models.pbm import PBM
@@ -42,7 +44,7 @@ ROOT = Path(__file__).parent.parent
 QUERIES = 10_000
 HELD_OUT = 100_000
 PLAIN_SESSIONS, PLAIN_STEPS = 10_000, 10
-MODELS = {
+MODELS: dict[str, Callable[[], Estimator]] = {
     "pbm": PBM,
     "pbm, Beta prior": partial(PBM, relevance_prior="beta"),
     "em": partial(RegressionEM, max_iter=500),
@@ -125,7 +127,7 @@ def plain(folder: Path) -> dict[str, float]:
     examination = dict.fromkeys(range(1, WIDTH + 1), 0.5)
     began = time.perf_counter()
     for _ in range(PLAIN_STEPS):
-        sums: dict[object, list[float]] = {}
+        sums: dict[tuple[str, str] | int, list[float]] = {}
         for query, doc, position, click in rows:
             r, o = attraction.get((query, doc), 0.5), examination[position]
             if click:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import resource
 import time
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.kernels.jit import jit
 from elute.repair.merge import find_minimum_merges
 
 TABLE_4 = {"Yahoo!": (48_894, 28_958, [15_684, 98, 96]), "Istella-S": (48_919, 47_976, [101, 7, 5])}
@@ -34,7 +34,7 @@ def components(n: int, k: int, largest: list[int], rng: np.random.Generator) -> 
     return rng.permutation(labels).astype(np.int32)
 
 
-@numba.njit
+@jit
 def prim(features: NDArray[np.float64], label: NDArray[np.int32], k: int) -> float:
     """Algorithm 3's loop over all pairs: the total cost of the tree, in O(n²) distances."""
     n, axes = features.shape

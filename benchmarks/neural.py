@@ -23,12 +23,12 @@ from elute.errors import EluteError
 from elute.neural.learner import Learner
 from elute.neural.learners import build_learner
 from elute.neural.learners.upe import UPE, Stages
-from elute.neural.metrics import list_candidates, to_graded_documents, ndcg
+from elute.neural.metrics import list_candidates, ndcg, to_graded_documents
 from elute.neural.optimise import Optimiser
-from elute.neural.sources import Offline, SimulatedLists, rank_lists, build_simulated_lists
+from elute.neural.sources import Offline, SimulatedLists, build_simulated_lists, rank_lists
 from elute.neural.train import Settings, train
 from elute.ranking.data import RankingData
-from elute_reproduce.upe.experiment.synthetic import GRADE_SHARES, Synthetic, standardise, draw_synthetic
+from elute_reproduce.upe.experiment.synthetic import GRADE_SHARES, Synthetic, draw_synthetic, standardise
 
 
 def logged_world(data: RankingData, scores: NDArray[np.float32]) -> SimulatedLists:

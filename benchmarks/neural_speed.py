@@ -52,6 +52,7 @@ def bare(name: str, truth: SimulatedLists, steps: int) -> dict[str, Callable[[],
     """A floor, call by call and fused."""
     batch = truth.draw(jax.random.PRNGKey(0), BATCH)
     x, mask, clicks = truth.features[batch.documents], batch.documents >= 0, batch.clicks
+    assert batch.logging is not None
     wanted = jax.nn.softmax(batch.logging)
     model = build_learner("upe" if name == "floor of upe" else "multr" if name == "floor of multr" else "naive")
     params = model.init(jax.random.PRNGKey(0), x.shape[2], POSITIONS).params

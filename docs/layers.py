@@ -152,9 +152,9 @@ class Layout:
         for name, want, offset in zip(layer, wanted, offsets, strict=True):
             mean, weight, members = want - offset, 1.0 if self.widths[name] else 3.0, 1
             while blocks and blocks[-1][0] > mean:
-                other = blocks.pop()
-                mean = (mean * weight + other[0] * other[1]) / (weight + other[1])
-                weight, members = weight + other[1], members + other[2]
+                above, pull, more = blocks.pop()
+                mean = (mean * weight + above * pull) / (weight + pull)
+                weight, members = weight + pull, members + more
             blocks.append((mean, weight, members))
         means = [mean for mean, _, members in blocks for _ in range(members)]
         return [mean + offset for mean, offset in zip(means, offsets, strict=True)]

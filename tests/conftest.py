@@ -113,7 +113,7 @@ def call_elute(*arguments: object, cwd: Path | None = None) -> Outcome:
     return Outcome(done.exit_code, done.stdout, done.stderr)
 
 
-CHAIN = {
+CHAIN: dict[str, list[Any]] = {
     "query_id": ["q1", "q1", "q1", "q2", "q2", "q3"],
     "doc_id": ["a", "a", "b", "c", "c", "d"],
     "position": [1, 2, 1, 3, 4, 5],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
@@ -17,9 +17,9 @@ HEAD = "| tests | what they test | seconds |\n|---|---|---:|\n"
 LINE = re.compile(r"^\s*([\d.]+)s (call|setup|teardown)\s+(tests/\S+?\.py)::([^\[\s@]+)", re.MULTILINE)
 
 
-def durations(log: str) -> Counter[str]:
+def durations(log: str) -> dict[str, float]:
     """Seconds by test function, with all of its cases, and what was set up and torn down for it."""
-    found: Counter[str] = Counter()
+    found: defaultdict[str, float] = defaultdict(float)
     for seconds, _, file, function in LINE.findall(log):
         found[f"{file}::{function}"] += float(seconds)
     return found
@@ -31,10 +31,10 @@ def folder(test: str) -> str:
     return parts[1] if len(parts) > 2 else "tests/*.py"
 
 
-def table(page: str, spent: Counter[str]) -> str:
+def table(page: str, spent: dict[str, float]) -> str:
     """The table of the page, with seconds; a folder that it does not have yet comes last."""
     rows = dict(re.findall(r"^\| `([^`]+)` \| (.*?) \| [\d ]*\|$", page, re.MULTILINE))
-    by_folder: Counter[str] = Counter()
+    by_folder: defaultdict[str, float] = defaultdict(float)
     for test, seconds in spent.items():
         by_folder[folder(test)] += seconds
     names = [*rows, *sorted(by_folder.keys() - rows.keys())]
@@ -42,10 +42,10 @@ def table(page: str, spent: Counter[str]) -> str:
     return f"{HEAD}{''.join(lines)}| all | | {sum(spent.values()):.0f} |\n"
 
 
-def to_mark(spent: Counter[str], left: float) -> list[tuple[str, float]]:
+def to_mark(spent: dict[str, float], left: float) -> list[tuple[str, float]]:
     """The longest tests, as many as it takes to bring the rest down to `left` seconds."""
     rest, chosen = sum(spent.values()), []
-    for test, seconds in spent.most_common():
+    for test, seconds in sorted(spent.items(), key=lambda pair: pair[1], reverse=True):
         if rest <= left:
             break
         rest -= seconds

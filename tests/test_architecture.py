@@ -6,13 +6,10 @@ All imports count, also those within functions and those for type checkers only:
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 import rooms
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from elute.auditing.audit import Audit
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from elute.verbs.report import report
     from elute.verbs.simulate import Simulated, simulate
     from elute.verbs.train import Trained, train
+
+    __version__: str
 
 _HOMES = {
     "Affine": "elute.estimate.models.affine",
@@ -135,7 +137,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name when it is first used, so that `import elute` costs nothing."""
     if name == "__version__":
         return import_module("importlib.metadata").version("elute")

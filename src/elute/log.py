@@ -63,7 +63,7 @@ class ClickLog:
             return self.engine.partitions(self.roles, self.survey, progress)
         return None
 
-    def save_counts(self, folder: str | Path, progress: Progress = silent) -> dict[str, Any]:
+    def save_counts(self, folder: str | Path, progress: Progress = silent) -> counts_folder.AboutCounts:
         """Write the cells to a folder that `read_log` then takes in place of the log; gives what it says of them."""
 
         def iterate_chunks() -> Iterable[chunks.Chunk]:

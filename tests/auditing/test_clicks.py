@@ -88,7 +88,7 @@ def test_log_likelihood_is_scikit_learns_log_loss():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: perplexity([0.5], [1]), "need `ranks=`"),
+        (lambda: perplexity([0.5], [1]), "need ranks="),
         (lambda: perplexity([0.5], [1], ranks=[0]), "count from 1"),
         (lambda: perplexity([0.5, 0.5], [1, 0], ranks=[1]), "one rank for each"),
         (lambda: perplexity([[0.5]], [[1]], ranks=[[1]]), "from their columns"),

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from elute.auditing.ranking_metrics import err, mrr, ndcg
 from elute.errors import EluteError
 from reference import plain_metrics as plain
+
+Documents = list[tuple[int, float]]
 
 documents = st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0.0, 0.5, 1.0, 2.5])), max_size=6)
 queries = st.lists(documents, min_size=1, max_size=4)
@@ -19,13 +22,13 @@ cuts = st.sampled_from([None, 1, 2, 3, 10])
 tie_rules = st.sampled_from(["average", "stable"])
 
 
-def flat(lists):
+def flat(lists: list[Documents]) -> tuple[list[int], list[float], NDArray[np.int64]]:
     grades = [g for documents in lists for g, _ in documents]
     scores = [s for documents in lists for _, s in documents]
     return grades, scores, np.cumsum([0] + [len(documents) for documents in lists])
 
 
-def columns(documents):
+def columns(documents: Documents) -> tuple[list[int], list[float]]:
     return [g for g, _ in documents], [s for _, s in documents]
 
 
@@ -102,9 +105,9 @@ def test_a_long_list_of_ties_stays_exact():
         (lambda: ndcg([1, 2], [1.0, np.nan], [0, 2]), "1 scores are NaN"),
         (lambda: ndcg([1, -1], [1.0, 2.0], [0, 2]), "without a grade"),
         (lambda: ndcg([1, 2], [1.0, 2.0], [0, 2], 0), "k must be at least 1"),
-        (lambda: ndcg([1, 2], [1.0, 2.0], [0, 2], ties="random"), "no rule 'random'"),
-        (lambda: ndcg([1, 2], [1.0, 2.0], [0, 2], without="two"), "no rule 'two'"),
-        (lambda: err([1, 5], [1.0, 2.0], [0, 2]), "pass `highest=`"),
+        (lambda: ndcg([1, 2], [1.0, 2.0], [0, 2], ties="random"), "no rule 'random'"),  # type: ignore[arg-type]
+        (lambda: ndcg([1, 2], [1.0, 2.0], [0, 2], without="two"), "no rule 'two'"),  # type: ignore[arg-type]
+        (lambda: err([1, 5], [1.0, 2.0], [0, 2]), "pass highest="),
     ],
 )
 def test_what_cannot_be_ranked_is_named(call, message):

@@ -206,13 +206,14 @@ def test_what_is_missing_is_null_and_named(world: Path, tmp_path: Path) -> None:
     unlabelled = call_elute("audit", "--fit", world / "pbm", "--log", bare, "--json").json["models"][0]
     assert (unlabelled["ndcg"], unlabelled["cmip"], unlabelled["ood_perplexity"]) == (None, None, None)
     assert unlabelled["verdict"] == "warn"
-    assert "no labels (--labels)" in unlabelled["sentence"]
+    assert "no labels (`labels=`)" in unlabelled["sentence"]
     assert not any("fitted to" in note for note in unlabelled["notes"])
     labels = ("--labels", world / "world.truth.parquet")
     unscored = call_elute("audit", "--fit", world / "pbm", "--log", bare, *labels, "--json").json["models"][0]
     assert unscored["ndcg"] > 0.9
     assert unscored["cmip"] is None
-    assert "--policy-scores" in unscored["sentence"]
+    assert "`policy_scores=`" in unscored["sentence"]
+    assert "no labels (--labels)" in " ".join(call_elute("audit", "--fit", world / "pbm", "--log", bare).out.split())
 
 
 def test_other_names_and_formats(world: Path, tmp_path: Path, report: dict[str, Any]) -> None:
@@ -277,7 +278,7 @@ def test_what_cannot_be_used_is_said_in_one_line(world: Path, tmp_path: Path) ->
         ((*pbm, *log, "--labels", ungraded), "has no column 'grade'"),
         ((*pbm, *log, "--labels", strange), "knows no item of"),
         ((*pbm, *log, "--labels", twice), "1 rows repeat an item, for instance 1·d1-1"),
-        ((*pbm, *log, "--labels", words), "holds values that are no numbers"),
+        ((*pbm, *log, "--labels", words), "has values that are not numbers"),
         ((*pbm, *log, *truth, "--policy-scores", foreign), "has a score in"),
         ((*pbm, *log, "--bias", "position,score"), "was fitted with --bias position"),
         ((*pbm, *log, "--item", "doc_id"), "was fitted with --item query_id,doc_id"),

@@ -33,10 +33,9 @@ def keys(tree: ast.AST, target: str) -> Iterator[str]:
             continue
         for to in node.targets:
             if isinstance(to, ast.Name) and to.id == target and isinstance(node.value, ast.Dict):
-                yield from (key.value for key in node.value.keys if isinstance(key, ast.Constant))
-            set_later = isinstance(to, ast.Subscript) and isinstance(to.value, ast.Name) and to.value.id == target
-            if set_later and isinstance(to.slice, ast.Constant):
-                yield str(to.slice.value)
+                yield from (str(key.value) for key in node.value.keys if isinstance(key, ast.Constant))
+            if isinstance(to, ast.Subscript) and isinstance(to.value, ast.Name) and to.value.id == target:
+                yield from (str(key.value) for key in [to.slice] if isinstance(key, ast.Constant))
 
 
 def parsed(path: str) -> list[ast.Module]:

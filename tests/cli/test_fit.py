@@ -13,7 +13,7 @@ import pytest
 from conftest import call_elute, run_elute
 from elute.cli.verbs.fit import MODELS
 from elute.estimate.models import registry
-from elute.simulation.toy import PROPENSITIES
+from elute.simulation.grades import PROPENSITIES
 
 
 def test_the_command_line_knows_every_model() -> None:

@@ -158,12 +158,12 @@ def test_what_cannot_be_used_is_said_in_one_line(world: Path, tmp_path: Path) ->
         ((*fit, *SESSION, "--plan", "plan.json"), "has no --plan"),
         ((*fit, *SESSION, "--max-iter", 3), "has no --max-iter"),
         ((*fit, *SESSION, "--tolerance", 0.1), "has no --tolerance"),
-        ((*fit, *SESSION, "--bias", "position,score"), "one bias column"),
-        ((*fit, *SESSION, "--impressions", "position"), "no counts"),
+        ((*fit, *SESSION, "--bias", "position,score"), "position as the only bias column"),
+        ((*fit, *SESSION, "--impressions", "position"), "clicked or not; counts are not enough"),
         (("fit", tab, "--model", "dctr", *SESSION, "--out", tmp_path / "out"), "id contains a tab"),
         (("fit", gap, "--model", "dctr", *SESSION), "positions must count from 1"),
         (("fit", null, "--model", "dctr", *SESSION), "'doc_id' is null in 1 rows"),
-        (("audit", world / "ubm", "--log", longer), "8 documents, the model has 4 ranks"),
+        (("audit", world / "ubm", "--log", longer), "8 documents, but the model has 4 ranks"),
         (("audit", world / "ubm", "--log", log, "--session", "visit"), "no column 'visit'"),
     ]
     for arguments, says in cases:

@@ -22,7 +22,9 @@ def test_sizes_are_read_as_people_write_them() -> None:
     assert [str(size) for size in sizes] == written  # as the next command is printed with it
 
 
-@pytest.mark.parametrize(("size", "code", "says"), [("plenty", 2, "no amount of memory"), ("10MB", 1, "too little")])
+@pytest.mark.parametrize(
+    ("size", "code", "says"), [("plenty", 2, "not an amount of memory"), ("10MB", 1, "too little")]
+)
 def test_what_cannot_be_kept_to_is_refused(tmp_path: Path, size: str, code: int, says: str) -> None:
     log = tmp_path / "log.csv"
     log.write_text("query_id,doc_id,position,click\nq,d,1,0\n")

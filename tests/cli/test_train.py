@@ -17,6 +17,7 @@ import pytest
 from train_worlds import DOCUMENTS, MISLEADING, QUERIES, RELEVANT, documents, elute, refused, write_world
 from train_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 
+from elute._util.npz import write_npz
 from elute.auditing.ranking_metrics import err, ndcg
 from elute.cli.verbs.train import LEARNERS
 from elute.neural import learners
@@ -131,7 +132,7 @@ def test_metrics_are_those_of_the_ranker_that_was_kept(world: Path, trained: dic
 
 def test_resumed_training_is_uninterrupted_training(world: Path, tmp_path: Path) -> None:
     """Of the paper's network, with its dropout; and the network is what the paper says."""
-    deep = {"model": "mlp", "batch": 8}
+    deep: dict[str, Any] = {"model": "mlp", "batch": 8}
     train(world, tmp_path / "once", "--learner", "dla", steps=4, **deep)
     train(world, tmp_path / "twice", "--learner", "dla", steps=2, **deep)
     train(world, tmp_path / "twice", "--learner", "dla", "--resume", steps=4, **deep)
@@ -155,15 +156,15 @@ def test_a_checkpoint_that_is_not_of_this_training_is_refused(world: Path, tmp_p
     assert "was made with seed 0, not 1; use" in elute(*call, "--resume", "--seed", 1).err
     (tmp_path / "run" / "train.json").unlink()
     broken_off = elute(*call)
-    assert (broken_off.code, "add --resume to go on" in broken_off.err) == (1, True)
+    assert (broken_off.code, "add --resume to continue" in broken_off.err) == (1, True)
     saved = tmp_path / "run" / "checkpoint.npz"
     with np.load(saved) as held:
         longer = {name: np.zeros(DOCUMENTS + 2) if "dual" in name else held[name] for name in held.files}
-    np.savez(saved, **longer)
+    write_npz(saved, longer)
     shape = elute(*call, "--resume")
     refused(shape, ", where this learner has (8,); use its settings, or delete it")
     assert re.search(r"has \(10,\) for .*dual", shape.err)
-    np.savez(saved, **{"['params']": np.zeros(3)})
+    write_npz(saved, {"['params']": np.zeros(3)})
     other = elute(*call, "--resume")
     refused(other, "is a checkpoint of another learner")
 
@@ -261,12 +262,12 @@ def test_features_that_cannot_be_used(world: Path, tmp_path: Path, how: str, mes
         (("--learner", "ipw"), "learner 'ipw' needs --propensities"),
         (("--learner", "ipw-random"), "learner 'ipw-random' needs --randomised"),
         (("--learner", "dla", "--model", "lightgbm"), "--model lightgbm goes with naive, ipw, ipw-random, elute"),
-        (("--learner", "dla", "--score", "score"), "learner 'dla' has no use for --score; upe has"),
-        (("--learner", "upe", "--score", "rank"), "its variants upe-mrr and upe-dcg apply, which learn from positions"),
+        (("--learner", "dla", "--score", "score"), "learner 'dla' does not use --score; upe does"),
+        (("--learner", "upe", "--score", "rank"), "use its variants upe-mrr or upe-dcg, which learn from positions"),
         (("--patience", "3"), "--patience counts validations; add --validation"),
         (("--model", "lightgbm", "--resume"), "trees have no checkpoint"),
-        (("--model", "lightgbm", "--on-disk"), "trees hold their features in memory"),
-        (("--learner", "dla", "--items", "features"), "learner 'dla' has no use for --items; elute has"),
+        (("--model", "lightgbm", "--on-disk"), "trees keep their features in memory"),
+        (("--learner", "dla", "--items", "features"), "learner 'dla' does not use --items; elute does"),
         (("--session", "page"), "no column 'page'"),
         (("--impressions", "position"), "has counts in its rows"),
     ],
@@ -291,14 +292,14 @@ def test_a_log_without_scores_or_sessions(world: Path, tmp_path: Path) -> None:
     given = ("--features", world / "features.parquet", "--out", tmp_path / "out")
     scoreless = _without(world, "log.parquet", "score")
     done = elute("train", scoreless, *given, "--learner", "upe")
-    assert "has no column 'score'; upe needs the scores that pages were ranked by (--score COL)" in done.err
+    assert "has no column 'score'; upe needs the scores that pages were ranked by (--score)" in done.err
     pageless = elute("train", _without(world, "log.parquet", "session_id"), *given)
-    assert "has no column 'session_id'; name the column of a result page's id with --session" in pageless.err
+    assert "has no column 'session_id'; name the column with the ids of result pages with --session" in pageless.err
 
 
 def test_ranking_needs_a_ranker_and_its_features(world: Path, trained: dict[str, Any], tmp_path: Path) -> None:
     out = ("--out", tmp_path / "scores.parquet")
     empty = elute("rank", tmp_path, "--features", world / "features.parquet", *out)
-    assert (empty.code, "holds no train.json" in empty.err) == (1, True)
+    assert (empty.code, "has no train.json" in empty.err) == (1, True)
     fewer = elute("rank", world / "naive", "--features", _without(world, "features.parquet", "feature_2"), *out)
     assert (fewer.code, "lacks the features feature_2" in fewer.err) == (1, True)

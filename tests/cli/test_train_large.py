@@ -101,5 +101,5 @@ def test_what_fails_leaves_nothing(world: Path, tmp_path: Path) -> None:
     twice = elute(*call, *["--features", world / "features_1.parquet"] * 2)
     refused(twice, "has 100 documents more than once (query_id q0, doc_id d0)")
     letor = elute(*call, "--features", world / "letor.txt")
-    refused(letor, "letor.txt is no Parquet, which alone can be read piece by piece; leave --on-disk out")
+    refused(letor, "letor.txt is not Parquet, the only format that can be read piece by piece; leave --on-disk out")
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ import pytest
 from click_worlds import every_pattern, plain_params, random_model, random_pages, simulated, together
 from scipy.special import digamma, polygamma
 
-from elute.clicks import MODELS, Sessions, model_of
+from elute.clicks import DBN, MODELS, Sessions, model_of
 from elute.clicks.base.beta import fit_beta, polygammas
 from elute.clicks.exact.expectation import infer_readings
 from elute.clicks.exact.tally import browsing_cells, tally
@@ -112,7 +112,7 @@ def test_parts_of_a_log_are_counted_as_the_whole(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(np.concatenate(tally(parts, DOCUMENTS, 10, browsing_cells)), np.concatenate(whole))
     monkeypatch.setattr("elute.clicks.exact.tally._DENSE", 1)
     np.testing.assert_array_equal(np.concatenate(tally(parts, DOCUMENTS, 10, browsing_cells)), np.concatenate(whole))
-    brute = {}
+    brute: dict[tuple[int, int, int], tuple[int, int]] = {}
     for row in range(len(sessions)):
         last = 0
         for k in range(1, sessions.length[row] + 1):
@@ -130,13 +130,14 @@ def test_parts_of_a_log_are_counted_as_the_whole(monkeypatch: pytest.MonkeyPatch
 def test_expectations_of_parts_add_up_to_those_of_the_whole() -> None:
     sessions, _, _ = world("dbn", 500)
     parts = [sessions.take(slice(0, 200)), sessions.take(slice(200, 500))]
-    model = model_of("dbn")(DOCUMENTS, RANKS)
+    model = DBN(DOCUMENTS, RANKS)
     rates = {
         "attraction": np.full(DOCUMENTS, 0.3),
         "satisfaction": np.full(DOCUMENTS, 0.4),
         "continuation": np.array(0.7),
     }
-    for one, two in zip(model._expect(rates, None, sessions), model._expect(rates, None, parts), strict=True):
-        np.testing.assert_allclose(one, two, rtol=2e-6)
-    reached = [model_of("dbn")(DOCUMENTS, RANKS).fit(x).log_likelihood(sessions).mean() for x in (sessions, parts)]
+    one, two = (model._expect(rates, None, source)._asdict() for source in (sessions, parts))
+    for name in one:
+        np.testing.assert_allclose(one[name], two[name], rtol=2e-6, err_msg=name)
+    reached = [DBN(DOCUMENTS, RANKS).fit(x).log_likelihood(sessions).mean() for x in (sessions, parts)]
     assert reached[0] == pytest.approx(reached[1], abs=1e-4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ TABLE = browsing_table(RANKS)
 LAMBDAS = np.linspace(0.9, 0.3, RANKS)
 
 pytestmark = pytest.mark.usefixtures("quick_compiling")
-CASES = {
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "pbm": ({"propensities": 1 / np.arange(1, RANKS + 1)}, {"examination": 1 / np.arange(1, RANKS + 1)}),
     "cascade": ({}, {}),
     "dcm": ({"continuation": LAMBDAS}, {"continuation": LAMBDAS}),

@@ -24,7 +24,7 @@ from conftest import CHAIN, Outcome
 from elute._util.urls import to_public_address
 from elute.cli import main
 from elute.engines.fingerprint import compare as state
-from elute.engines.source_state import file_state
+from elute.engines.source_state import State, file_state
 
 PASSWORD = "s3cr/et@#"  # noqa: S105
 ENCODED = "s3cr%2Fet%40%23"
@@ -212,7 +212,7 @@ def test_a_log_that_changes_while_it_is_counted_is_refused(place: str, s3: Serve
 def test_where_nobody_answers_the_rest_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def gone(then: state.State) -> None:
+    def gone(then: State) -> None:
         asked.append(then["url"])
 
     monkeypatch.setattr(state, "_current_state", gone)

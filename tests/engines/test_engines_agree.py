@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
+from test_against_reference import ODD_INT64, ODD_TEXT, ODD_UINT64, Case, logs, plain
 
 import elute
 from elute.engines.partitioned import engine
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "identify"))
-from test_against_reference import ODD_INT64, ODD_TEXT, ODD_UINT64, Case, logs, plain
 
 Reader = Callable[..., elute.ClickLog]
 

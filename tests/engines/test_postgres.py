@@ -20,6 +20,7 @@ from certificates import made
 from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, example, given, settings
 from postgres_server import ENCODED, PASSWORD, Server, running
+from test_against_reference import ODD_INT64, ODD_TEXT, ODD_UINT64, Case, logs, plain
 
 import elute
 from conftest import CHAIN, Outcome, run_elute
@@ -27,10 +28,7 @@ from elute.cli import main
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.fingerprint import postgres
 from elute.engines.remote.postgres import transaction
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "identify"))
-from test_against_reference import ODD_INT64, ODD_TEXT, ODD_UINT64, Case, logs, plain
+from elute.engines.source_state import State
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -155,8 +153,8 @@ def test_what_is_written_knows_no_password(
     monkeypatch.chdir(tmp_path)
     written = ask(verb[0], url, *verb[1:])
     assert written.code == 0, written
-    texts = [written.out, written.err, *(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())]
-    together = b"".join(text.encode() if isinstance(text, str) else text for text in texts)
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    together = b"".join([written.out.encode(), written.err.encode(), *files])
     assert server.url("chain", None).encode() in together
     assert not any(secret.encode() in together for secret in (PASSWORD, ENCODED))
 
@@ -363,7 +361,8 @@ def test_partitions_and_views_change_with_what_is_below(server: Server) -> None:
         "CREATE MATERIALIZED VIEW kept AS SELECT * FROM seen",
         FLUSH,
     )
-    names, known = ("parted", "seen", "kept"), {}
+    names = ("parted", "seen", "kept")
+    known: dict[str, State | None] = {}
 
     def changed() -> list[str]:
         """Since this was asked before."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from click.testing import CliRunner
 from file_server import ACCESS, SECRET, Served, serving, with_keys
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
+from test_against_reference import ODD_TEXT, ODD_UINT64, Case, logs, plain
 
 import elute
 from conftest import CHAIN, Outcome, run_elute
@@ -25,10 +25,6 @@ from elute._util.urls import censor_urls, hide_secrets, scrub_passwords
 from elute.cli import main
 from elute.engines.remote import objects
 from elute.engines.remote.http_file import HttpFile
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "identify"))
-from test_against_reference import ODD_TEXT, ODD_UINT64, Case, logs, plain
 
 PASSWORD = "s3cr/et@#"  # noqa: S105
 ENCODED = "s3cr%2Fet%40%23"

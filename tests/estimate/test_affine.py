@@ -94,7 +94,7 @@ def test_errors_are_those_of_the_whole_information_matrix():
         row = np.zeros(items + 10)
         row[item], row[items + factor], row[items + 5 + factor] = alpha[factor], r[item], 1
         information += n / (p * (1 - p)) * np.outer(row, row)
-    known = [items + alpha.argmax(), items + 5 + int((beta / alpha).argmin())]
+    known = [items + int(alpha.argmax()), items + 5 + int((beta / alpha).argmin())]
     keep = ~np.isin(np.arange(items + 10), known)
     error = np.zeros(items + 10)
     error[keep] = np.sqrt(np.diag(np.linalg.inv(information[keep][:, keep])))

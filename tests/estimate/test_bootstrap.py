@@ -9,9 +9,9 @@ import pytest
 from worlds import Merge, counts_of
 
 import elute
-from elute.cells.counts import Membership
+from elute.cells.counts import Clustered, Membership
 from elute.errors import EluteError
-from elute.estimate.inference.bootstrap import Clustered, bootstrap
+from elute.estimate.inference.bootstrap import bootstrap
 from elute.estimate.models.pbm import PBM
 
 QUERIES, DOCS, POSITIONS = 100, 6, 6
@@ -146,7 +146,8 @@ def test_queries_come_from_the_counts():
         bootstrap(PBM(relevance_prior="none"), known, replicates=5),
     )
     assert (given.propensity_log_se == default.propensity_log_se).all()
-    twice = Membership(2, np.zeros(counts.n_items + 1, np.int32), np.append(items, 0), np.ones(counts.n_items + 1))
+    shown = np.ones(counts.n_items + 1, np.int64)
+    twice = Membership(2, np.zeros(counts.n_items + 1, np.int32), np.append(items, 0), shown)
     with pytest.raises(EluteError, match="several queries"):
         bootstrap(PBM(relevance_prior="none"), replace(counts, membership=twice), replicates=5)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +14,6 @@ import elute.estimate.models.harvest as harvest
 from elute.errors import EluteError
 from elute.estimate.models.harvest import Harvest
 from elute.estimate.models.pbm import PBM
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from reference.plain_harvest import all_pairs, pairs
 
 WAYS = list(itertools.product(["pivot", "all-pairs"], ["mantel-haenszel", "paper"]))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -20,8 +17,6 @@ from elute.estimate.models.two_tower import TwoTower
 from elute.estimate.solve.boundary import find_parts
 from elute.estimate.solve.problem import pose
 from elute.estimate.solve.profile import fit_items
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from reference.plain_pbm import comparable, highest_likelihood, log_likelihood
 
 CASES = [(seed, mean) for seed in range(6) for mean in (0, 2, 30)]

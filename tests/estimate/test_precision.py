@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from worlds import counts_of, draw
 
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve import standard_errors as precision
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from reference.plain_pbm import standard_errors
 
 

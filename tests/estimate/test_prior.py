@@ -149,7 +149,9 @@ def test_merged_factors_are_drawn_to_their_members_mean():
     rows[np.arange(11), merged[:-1]] -= 1
     rows[np.arange(11), merged[1:]] += 1
     rows[np.arange(11), 11] = np.log(np.arange(2, 13) / np.arange(1, 12))
-    rows *= model.prior_["smooth"]["position"] ** 0.5
+    strengths = model.prior_["smooth"]
+    assert strengths is not None
+    rows *= strengths["position"] ** 0.5
     rows[11, 11] = 1 / 3
     whole = rows.T @ rows
     prior = whole[:11, :11] - np.outer(whole[:11, 11], whole[11, :11]) / whole[11, 11]
@@ -205,8 +207,9 @@ def test_a_weakly_joined_log_is_better_off_with_it(seed):
 @pytest.mark.parametrize("sd", [0.1, 0.3, 1.0])
 def test_strength_is_what_the_world_was_drawn_with(sd):
     counts, _ = contexts(5, sd, bridges=0.5, mean=10)
-    found = PBM(prior="smooth", relevance_prior="none").fit(counts).prior_["smooth"]["context"]
-    assert 0.25 < found * sd**2 < 4
+    found = PBM(prior="smooth", relevance_prior="none").fit(counts).prior_["smooth"]
+    assert found is not None
+    assert 0.25 < found["context"] * sd**2 < 4
 
 
 def walk_log(rng, phi, items=150, mean=3):
@@ -297,12 +300,12 @@ def test_halves_make_the_whole():
 def test_unknown_priors_are_named():
     counts = counts_of([(0, 0, 5, 1)])
     with pytest.raises(EluteError, match="there is: smooth"):
-        PBM(prior="flat", relevance_prior="none").fit(counts)
+        PBM(prior="flat", relevance_prior="none").fit(counts)  # type: ignore[arg-type]
     with pytest.raises(EluteError, match="auto, beta"):
-        PBM(relevance_prior="gamma").fit(counts)
+        PBM(relevance_prior="gamma").fit(counts)  # type: ignore[arg-type]
 
 
-def one_item(n, c):
+def one_item(n, c) -> Cells:
     return Cells(
         np.array([0, len(n)]), np.arange(len(n), dtype=np.int32), np.array(n, np.uint32), np.array(c, np.uint32)
     )
@@ -366,7 +369,8 @@ def test_sparse_items_are_better_known_and_propensities_less_biased():
         counts, r, o = sparse(seed, 8_000)
         pair = PBM(relevance_prior="none").fit(counts), PBM(relevance_prior="beta").fit(counts)
         assert all(model.converged_ for model in pair)
-        assert pair[1].prior_["relevance"].keys() == {"a", "b"}
+        prior = pair[1].prior_["relevance"]
+        assert prior is not None and prior.keys() == {"a", "b"}
         of_items.append([((model.relevance_values_ - r) ** 2).mean() for model in pair] + [r.var()])
         log_o = [np.log(model.propensity_ / o) for model in pair]
         of_factors.append([error - error.mean() for error in log_o])

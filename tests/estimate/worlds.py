@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from elute.cells.counts import Counts
+from elute.cells.counts import Amounts, Counts
 
 
 def counts_of(table, factors=None) -> Counts:
@@ -13,12 +13,15 @@ def counts_of(table, factors=None) -> Counts:
     rows = np.array(sorted(tuple(row) for row in table), dtype=np.int64).reshape(-1, 4)
     items = int(rows[:, 0].max()) + 1
     factors = int(rows[:, 1].max()) + 1 if factors is None else factors
-    amount = np.uint32 if rows[:, 2].sum() < 2**32 else np.uint64
+    shown: Amounts = rows[:, 2].astype(np.uint64)
+    clicks: Amounts = rows[:, 3].astype(np.uint64)
+    if shown.sum() < 2**32:
+        shown, clicks = shown.astype(np.uint32), clicks.astype(np.uint32)
     return Counts(
         np.searchsorted(rows[:, 0], np.arange(items + 1)).astype(np.int64),
         rows[:, 1].astype(np.int32),
-        rows[:, 2].astype(amount),
-        rows[:, 3].astype(amount),
+        shown,
+        clicks,
         pa.table({"position": np.arange(factors)}),
         None,
         0.0,
@@ -26,10 +29,10 @@ def counts_of(table, factors=None) -> Counts:
     )
 
 
-def draw(seed, items, factors, density, mean, relevance=(0.1, 0.9)):
+def draw(seed, items, factors, density, mean, relevance: tuple[float, float] = (0.1, 0.9)):
     """A random table of the position-based model, and the relevance and propensities it was drawn from."""
     rng = np.random.default_rng(seed)
-    r = rng.uniform(*relevance, items)
+    r = rng.uniform(relevance[0], relevance[1], items)
     o = 1 / np.arange(1, factors + 1) ** 0.7
     shown = rng.random((items, factors)) < density
     shown[np.arange(items), rng.integers(factors, size=items)] = True

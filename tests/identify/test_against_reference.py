@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,8 +13,6 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 import elute
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from reference.algorithm1 import complete_rows, reference_check, reference_explore
 
 Row = dict[str, Any]

@@ -30,7 +30,9 @@ def test_lists_are_short_and_totals_are_not() -> None:
 
 
 def test_examples_do_not_depend_on_the_order_of_rows(chain: pa.Table) -> None:
-    forward, backward = (elute.check(elute.read_log(t)).component_details for t in (chain, chain.take(list(range(5, -1, -1)))))
+    forward, backward = (
+        elute.check(elute.read_log(t)).component_details for t in (chain, chain.take(list(range(5, -1, -1))))
+    )
     assert forward == backward
 
 

@@ -39,7 +39,7 @@ def judge(cells, model):
 @cache
 def all_small_graphs(items: int, factors: int) -> list[Cells]:
     """One of every kind: at most so many items, any non-empty supports, up to renaming."""
-    found = {}
+    found: dict[tuple[int, ...], tuple[int, ...]] = {}
     for n in range(1, items + 1):
         for supports in combinations_with_replacement(range(1, 1 << factors), n):
             renamed = (

@@ -12,7 +12,7 @@ import elute
 def log(**columns: list[Any]) -> dict[str, list[Any]]:
     """400 impressions on two positions: ten documents of two queries, both positions, ten times each."""
     rows = [(q, f"{q}{d}", p) for q in "ab" for d in range(10) for p in (1, 2) for _ in range(10)]
-    base = {
+    base: dict[str, list[Any]] = {
         "query_id": [row[0] for row in rows],
         "doc_id": [row[1] for row in rows],
         "position": [row[2] for row in rows],

@@ -157,7 +157,7 @@ def test_lists_of_any_length(
 
 
 def test_lists_that_do_not_fit(tmp_path: Path) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"query_doc_ids": [1, 2], "clicks": [0, 1]},
         {"query_doc_ids": [1, 2], "clicks": [0]},
         {"query_doc_ids": [1, None], "clicks": [0, 1]},
@@ -202,12 +202,13 @@ def test_ubi_says_what_its_clicks_count_from(tmp_path: Path) -> None:
     click = {"action_name": "click", "query_id": "p1", "event_attributes.object.object_id": "b"}
     (tmp_path / "q.ndjson").write_text(json.dumps(query))
     said = {}
-    for name, more in {
+    cases: dict[str, dict[str, object]] = {
         "0": {"event_attributes.position.ordinal": 1},
         "else": {"event_attributes.position.ordinal": 7},
         "none": {},
         "no clicks": {"action_name": "item_click"},
-    }.items():
+    }
+    for name, more in cases.items():
         (tmp_path / "e.ndjson").write_text(json.dumps({**click, **more}))
         done = elute("convert", tmp_path / "*.ndjson", "--from", "ubi", "--out", tmp_path / "log.parquet")
         assert done.exit_code == 0, done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from elute.ranking.data import RankingData
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-def read(folder: Path, text: str | bytes, **options: int) -> RankingData:
+def read(folder: Path, text: str | bytes, **options: Any) -> RankingData:
     path = folder / "data.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return letor.read(path, **options)

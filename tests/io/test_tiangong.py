@@ -108,7 +108,7 @@ GOOD: list[list[Page]] = [[("q1", [("d1", "-1#-1"), ("d2", "1#2")], [2])], [("q2
         ("<vtype>-1#-1</vtype>", "<vtype>-1</vtype>", '<result rank="1">', "a vtype that is not v1#v2", ["d2", "d3"]),
         ('<result rank="2">', "<result>", "<result>", "a result without a rank from 1", ["d1", "d3"]),
         ('<result rank="2">', '<result rank="0">', '<result rank="0">', "a result without a rank from 1", ["d1", "d3"]),
-        ('<result rank="2">', '<result  rank="1" >', '<result  rank="1" >', "a rank that is already on the page", ["d1", "d3"]),
+        ('<result rank="2">', '<result  rank="1" >', '<result  rank="1" >', "a rank already on the page", ["d1", "d3"]),
         ("<query_id>q1</query_id>", "", '<interaction num="1">', "an interaction without a query_id", ["d3"]),
         ("<rank>2</rank>", "<rank>two</rank>", '<click num="1">', "a click without a rank", ["d1", "d2", "d3"]),
     ],

@@ -68,7 +68,7 @@ def test_rankings_with_grades_and_features(tmp_path: Path) -> None:
 def test_rankings_without_features_need_no_feature_file(tmp_path: Path) -> None:
     folder = write_set(tmp_path, "q 5 7\n", "q 1 0\n")
     assert ultra.read_ranking(folder, features=False).data.features.shape == (2, 0)
-    with pytest.raises(elute.EluteError, match="`features=False`"):
+    with pytest.raises(elute.EluteError, match="with the documents' features; add it beside the rankings"):
         ultra.read_ranking(folder)
 
 

@@ -122,7 +122,7 @@ def test_something_else_entirely(tmp_path: Path) -> None:
 def test_the_real_log_comes_back(tmp_path: Path, data: Path) -> None:
     """Written as the challenge wrote it (gzip, two files), read, and compared row by row."""
     source = str(data / "yandex/train.parquet")
-    pages = duckdb.sql(
+    pages = duckdb.execute(
         f"""SELECT session_id, replace(any_value(query_id), '_', chr(9)) AS query,
                    string_agg(doc_id, chr(9) ORDER BY position) AS urls,
                    coalesce(list(doc_id ORDER BY position) FILTER (click = 1), []) AS clicked

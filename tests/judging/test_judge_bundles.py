@@ -18,7 +18,7 @@ import xgboost
 from hypothesis import given
 from hypothesis import strategies as st
 from judge_worlds import Row, World, misleading, write_fit
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -68,7 +68,7 @@ def expected(world: World) -> tuple[list[Group], list[Group]]:
 
 def cut(label: Any, values: Any, sizes: Any, weight: Any) -> list[Group]:
     """Groups, sorted, from arrays; weights by group."""
-    rows = [(int(y), *map(float, x)) for y, x in zip(label, values, strict=True)]
+    rows = [(int(y), float(a), float(b)) for y, (a, b) in zip(label, values, strict=True)]
     ends = np.cumsum(sizes)
     parts = [tuple(rows[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
     return sorted((part, round(float(w), 4)) for part, w in zip(parts, weight, strict=True))
@@ -87,14 +87,14 @@ def test_lightgbm_reads_what_the_log_says(tmp_path: Path, world: World) -> None:
         weight, position = data.get_weight(), data.get_position()
         assert data.num_feature() == 2
         assert (weight is None, position is None) == ((False, True) if name == "weighted" else (True, False))
-        sizes = data.get_group()
+        sizes = np.asarray(data.get_group())
         if weight is not None:
-            starts = np.cumsum(sizes) - sizes
-            assert (weight == np.repeat(weight[starts], sizes)).all()
-            assert cut(data.get_label(), values, sizes, weight[starts]) == groups
+            first = np.asarray(weight)[np.cumsum(sizes) - sizes]
+            assert (np.asarray(weight) == np.repeat(first, sizes)).all()
+            assert cut(data.get_label(), values, sizes, first) == groups
         else:
             assert cut(data.get_label(), values, sizes, np.ones(len(sizes))) == groups
-            assert (position == np.tile(np.arange(6), len(sizes))).all()
+            assert (np.asarray(position) == np.tile(np.arange(6), len(sizes))).all()
 
 
 def dmatrix(table: pa.Table, weight: Any = None) -> xgboost.DMatrix:
@@ -119,9 +119,9 @@ def test_xgboost_reads_what_the_log_says(tmp_path: Path, world: World) -> None:
 GRID = np.array([[signal, policy] for signal in range(5) for policy in range(5)], np.float64)
 
 
-def misled(scores: NDArray[Any]) -> float:
+def misled(scores: ArrayLike) -> float:
     """How much the score follows what pages were ranked by, against how much it follows relevance."""
-    square = scores.reshape(5, 5)
+    square = np.asarray(scores).reshape(5, 5)
     return float(np.polyfit(range(5), square.mean(axis=0), 1)[0] / np.polyfit(range(5), square.mean(axis=1), 1)[0])
 
 
@@ -275,7 +275,9 @@ def test_what_no_bundle_can_be_made_of(tmp_path: Path, world: World) -> None:
     pq.write_table(parts, tmp_path / "fit" / "propensities.parquet")
     refused(r"2 components, each at its own scale: weights cannot be compared.*`elute.merge`.*`plan=`")
     pq.write_table(table.append_column("offset", pa.array(np.zeros(6))), tmp_path / "fit" / "propensities.parquet")
-    refused("offsets, that is clicks that do not come from relevance, which no weight can undo; fit with pbm", "lightgbm")
+    refused(
+        "offsets, that is clicks that do not come from relevance, which no weight can undo; fit with pbm", "lightgbm"
+    )
     (tmp_path / "fit" / "propensities.parquet").unlink()
     refused("propensities.parquet is missing")
     (tmp_path / "fit" / "model.npz").touch()  # as a session click model has it

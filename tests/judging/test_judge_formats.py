@@ -97,7 +97,9 @@ def test_trec_by_ir_measures(tmp_path: Path, pairs: dict[tuple[str, str], int]) 
 
 
 def test_trec_names_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(EluteError, match=r"1 query ids are empty or contain one, for instance 'red shoe'.*`query=` with `log=`"):
+    with pytest.raises(
+        EluteError, match=r"1 query ids are empty or contain one, for instance 'red shoe'.*`query=` with `log=`"
+    ):
         trec.write(tmp_path / "qrels", made({("red shoe", "d"): 1}))
 
 

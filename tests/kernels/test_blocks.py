@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from worlds import counts_of
 
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.laplacian import _multiply, multiply
 from elute.kernels import blocks as module
 from elute.kernels.blocks import cut_blocks, map_blocks
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "estimate"))
-from worlds import counts_of
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 20))

@@ -24,11 +24,11 @@ def arrays(items):
 def test_one_for_all_that_are_the_same(collide, items, seed):
     """Also where every hash is the same: then others are told apart by their cells."""
     chosen = np.random.default_rng(seed).permutation(len(items))[: len(items) // 2 + 1].astype(np.int64)
-    given_ = arrays(items)
+    offsets, factor, shown, clicks = arrays(items)
     first, code = (
-        group_by_keys(*given_, chosen, np.full(len(chosen), 7, np.uint64))
+        group_by_keys(offsets, factor, shown, clicks, chosen, np.full(len(chosen), 7, np.uint64))
         if collide
-        else group_equal_items(*given_, chosen)
+        else group_equal_items(offsets, factor, shown, clicks, chosen)
     )
     assert [items[i] for i in chosen] == [items[i] for i in first[code]]
     if not collide:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import networkx as nx
 import numpy as np
 from hypothesis import given, settings
@@ -11,10 +13,11 @@ from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.unionfind import singletons
 
 N = 12
+Pairs = list[tuple[int, int]]
 links = st.lists(st.tuples(st.integers(0, N - 1), st.integers(0, N - 1)), max_size=15)
 
 
-def forest(pairs: list[tuple[int, int]]) -> np.ndarray:
+def forest(pairs: Pairs) -> np.ndarray:
     return merge_edges(singletons(N), np.array(pairs, np.int32).reshape(-1, 2))
 
 
@@ -22,7 +25,7 @@ def both(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return merge_edges(a, spanning_edges(b))
 
 
-def plainly(pairs: list[tuple[int, int]]) -> list[int]:
+def plainly(pairs: Pairs) -> list[int]:
     graph = nx.Graph(pairs)
     graph.add_nodes_from(range(N))
     smallest = {node: min(part) for part in nx.connected_components(graph) for node in part}
@@ -31,7 +34,7 @@ def plainly(pairs: list[tuple[int, int]]) -> list[int]:
 
 @settings(deadline=None)
 @given(links)
-def test_a_forest_is_the_graphs_components_in_the_fewest_edges(pairs: list[tuple[int, int]]) -> None:
+def test_a_forest_is_the_graphs_components_in_the_fewest_edges(pairs: Pairs) -> None:
     root = forest(pairs)
     assert root.tolist() == plainly(pairs)
     assert len(spanning_edges(root)) == N - len(set(plainly(pairs)))
@@ -40,7 +43,7 @@ def test_a_forest_is_the_graphs_components_in_the_fewest_edges(pairs: list[tuple
 
 @settings(deadline=None)
 @given(links, links, links)
-def test_merging_is_associative_and_commutative(one: list, two: list, three: list) -> None:
+def test_merging_is_associative_and_commutative(one: Pairs, two: Pairs, three: Pairs) -> None:
     a, b, c = forest(one), forest(two), forest(three)
     expected = plainly([*one, *two, *three])
     for merged_in_some_way in (both(both(a, b), c), both(a, both(b, c)), both(both(c, a), b), both(c, both(b, a))):
@@ -49,9 +52,9 @@ def test_merging_is_associative_and_commutative(one: list, two: list, three: lis
 
 @settings(deadline=None)
 @given(st.lists(links, min_size=1, max_size=8), st.randoms(use_true_random=False))
-def test_any_order_and_grouping_of_many(pieces: list, random: object) -> None:
+def test_any_order_and_grouping_of_many(pieces: list[Pairs], random: Random) -> None:
     forests = [forest(piece) for piece in pieces]
     while len(forests) > 1:
-        random.shuffle(forests)  # type: ignore[attr-defined]
+        random.shuffle(forests)
         forests.append(both(forests.pop(), forests.pop()))
     assert forests[0].tolist() == plainly([pair for piece in pieces for pair in piece])

@@ -45,7 +45,8 @@ def test_cells_are_summed_within_items(data):
     clicks = (impressions // 3).astype(np.uint32)
     codes = rng.integers(0, n_factors, n_factors).astype(np.int32)
 
-    shown, clicked = Counter(), Counter()
+    shown: Counter[tuple[int, int]] = Counter()
+    clicked: Counter[tuple[int, int]] = Counter()
     for item, row in enumerate(rows):
         for cell, t in enumerate(row, start=offsets[item]):
             shown[item, int(codes[t])] += int(impressions[cell])
@@ -75,8 +76,8 @@ def test_added_cells_are_those_of_a_dictionary(
         return offsets, [factor for _, factor in cells], [counts[cell] for cell in cells]
 
     known: dict[tuple[int, int], int] = {}
-    for item, factor, n in old:
-        known[item, factor] = known.get((item, factor), 0) + n
+    for x, t, n in old:
+        known[x, t] = known.get((x, t), 0) + n
     offsets, factors, shown = arrays(known)
     cells = (
         np.array(offsets),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -39,7 +39,12 @@ def small(seed: int, lengths: tuple[int, ...] = (5, 3, 1, 4, 2, 5)) -> Small:
     clicks[rows < 0] = 0
     logging = rng.normal(size=rows.shape)
     pages = [Shown(features[rows[i, :n]], clicks[i, :n], logging[i, :n]) for i, n in enumerate(lengths)]
-    return Small(features, Batch(*(np.asarray(a) for a in (rows, clicks, logging))), pages)
+    return Small(features, batch_of(rows, clicks, logging), pages)
+
+
+def batch_of(*arrays: NDArray[Any]) -> Batch:
+    """A batch of numpy's arrays, which jax takes as they are. Arrays of jax itself would be of single precision."""
+    return Batch(*cast(tuple[jax.Array, ...], arrays))
 
 
 def linear_world(queries: int = 200, seed: int = 0) -> tuple[SimulatedLists, NDArray[np.float64]]:

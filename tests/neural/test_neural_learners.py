@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neural_worlds import FEATURES, KEY, POSITIONS, Small, quick, small
+from neural_worlds import FEATURES, KEY, POSITIONS, Small, batch_of, quick, small
 from neural_worlds import compiled_with_little_optimisation as compiled_with_little_optimisation
 
 from elute.errors import EluteError
@@ -221,11 +221,10 @@ def test_memory_of_regression_em_and_of_pairwise_debiasing() -> None:
 def test_what_stands_where_no_document_is_changes_nothing(name: str, seed: int, lengths: tuple[int, ...]) -> None:
     """Clicks and scores behind a list's end, and lists without any document."""
     lists, rng = small(seed, (5, *lengths, 5)), np.random.default_rng(seed)
-    empty = lists.batch.documents < 0
-    batch = lists.batch._replace(
-        clicks=np.where(empty, 1.0, lists.batch.clicks),
-        logging=np.where(empty, 50 * rng.normal(size=empty.shape), lists.batch.logging),
-    )
+    documents, clicks, logging = map(np.asarray, lists.batch)
+    empty = documents < 0
+    noise = 50 * rng.normal(size=empty.shape)
+    batch = batch_of(documents, np.where(empty, 1.0, clicks), np.where(empty, noise, logging))
     with jax.enable_x64(True):
         params, memory = start(CASES[name][0], 1)
         clean = evaluate(name)(params, memory, lists.features, lists.batch)
@@ -249,7 +248,7 @@ def test_ipw_with_true_propensities_is_unbiased(objective: Any) -> None:
 
         @quick
         def losses(clicks: Any) -> Any:
-            seen = look_up(jnp.asarray(features), Batch(rows, clicks))
+            seen = look_up(jnp.asarray(features), Batch(jnp.asarray(rows), clicks))
             return [model.loss(params, model.init_memory(FEATURES, 3), seen, None, jnp.int32(0))[0] for model in models]
 
         mean = np.zeros(2)
@@ -268,7 +267,8 @@ def test_doubly_robust_target_is_unbiased_where_nothing_is_clipped() -> None:
 
 
 def test_dropout_keeps_the_mean_and_is_off_without_a_key() -> None:
-    net, x = Network(hidden=(64,), dropout=0.3), np.random.default_rng(0).normal(size=(1, FEATURES)).astype(np.float32)
+    net = Network(hidden=(64,), dropout=0.3)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(1, FEATURES)), jnp.float32)
     layers = quick(lambda: net.init(KEY, FEATURES))()
     draws = quick(jax.vmap(lambda key: net.scores(layers, x, key)[0]))(jax.random.split(KEY, 20_000))
     still = float(net.scores(layers, x)[0])

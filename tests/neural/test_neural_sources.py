@@ -74,7 +74,7 @@ def test_shown_lists_are_the_highest_scores_in_order() -> None:
     candidates = np.array([[0, 1, 2, 3], [4, 5, -1, -1]], np.int32)
     rows, scores = rank_lists(jnp.asarray([0.1, 3, 2, 0.2, -5, 1]), jnp.asarray(candidates), 3)
     np.testing.assert_array_equal(rows, [[1, 2, 3], [5, 4, -1]])
-    np.testing.assert_allclose(scores, [[3, 2, 0.2], [1, -5, 0]])
+    np.testing.assert_allclose(scores, [[3.0, 2.0, 0.2], [1.0, -5.0, 0.0]])
 
 
 def test_a_log_is_drawn_list_by_list() -> None:

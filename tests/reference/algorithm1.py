@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import networkx as nx
 
 Row = Mapping[str, Any]
+SomeRow = TypeVar("SomeRow", bound=Row)
 Key = tuple[Any, ...]
 
 MAX_COMPONENT_SIZES = 20
 
 
-def complete_rows(rows: Sequence[Row], item: Sequence[str], bias: Sequence[str], query: str) -> list[Row]:
+def complete_rows(rows: Sequence[SomeRow], item: Sequence[str], bias: Sequence[str], query: str) -> list[SomeRow]:
     """The rows that have a value in every item, bias and query column."""
     return [row for row in rows if all(row[column] is not None for column in [*item, *bias, query])]
 

@@ -6,14 +6,16 @@ the same the value is the learner's loss; its finite differences in `live` alone
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Params = dict[str, Any]
+Objective = Literal["softmax", "sigmoid", "pairwise"]
 
 
 @dataclass
@@ -69,14 +71,18 @@ def pairwise(f: Floats, targets: Floats) -> float:
     return sum(targets[i] * np.log(1 + np.exp(f[j] - f[i])) for i in range(n) for j in range(n) if i != j)
 
 
-OBJECTIVES = {"softmax": listwise, "sigmoid": pointwise, "pairwise": pairwise}
+OBJECTIVES: dict[Objective, Callable[[Floats, Floats], float]] = {
+    "softmax": listwise,
+    "sigmoid": pointwise,
+    "pairwise": pairwise,
+}
 
 
-def naive(live: Params, held: Params, pages: list[Shown], objective: str) -> float:
+def naive(live: Params, held: Params, pages: list[Shown], objective: Objective) -> float:
     return float(np.mean([OBJECTIVES[objective](scores(live, page), page.clicks) for page in pages]))
 
 
-def ipw(live: Params, held: Params, pages: list[Shown], objective: str, given: Floats) -> float:
+def ipw(live: Params, held: Params, pages: list[Shown], objective: Objective, given: Floats) -> float:
     losses = []
     for page in pages:
         weights = given[0] / given[: len(page.clicks)]
@@ -167,7 +173,7 @@ def towers(params: Params, page: Shown) -> Floats:
     return scores(params, page) + g[: len(page.clicks), 0]
 
 
-def two_tower(live: Params, held: Params, pages: list[Shown], objective: str) -> float:
+def two_tower(live: Params, held: Params, pages: list[Shown], objective: Objective) -> float:
     return float(np.mean([OBJECTIVES[objective](towers(live, page), page.clicks) for page in pages]))
 
 

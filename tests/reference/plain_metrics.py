@@ -51,7 +51,8 @@ def mrr(grades, scores, k, relevant, ties):
 
 def perplexity(pages):
     """`pages`: lists of (rank, probability, click)."""
-    bits, shown = {}, {}
+    bits: dict[int, float] = {}
+    shown: dict[int, int] = {}
     for page in pages:
         for rank, p, c in page:
             happened = p if c else 1 - p

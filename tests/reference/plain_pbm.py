@@ -88,7 +88,8 @@ def standard_errors(table: Table, r, o, reference: int):
 
 def em_step(table: Table, r, o):
     """Appendix C.3: every impression by itself."""
-    relevant, observed = [[] for _ in r], [[] for _ in o]
+    relevant: list[list[float]] = [[] for _ in r]
+    observed: list[list[float]] = [[] for _ in o]
     for item, factor, n, c in table:
         skip = 1 - o[factor] * r[item]
         relevant[item] += [1.0] * c + [(1 - o[factor]) * r[item] / skip] * (n - c)

@@ -12,10 +12,10 @@ from collections import defaultdict
 
 def endings(story):
     """{pattern of clicks: probability} of a story, by following every branch."""
-    total = defaultdict(float)
-    script = []
+    total: defaultdict[frozenset[int], float] = defaultdict(float)
+    script: list[int] = []
     while True:
-        taken = []
+        taken: list[tuple[int, int, float]] = []  # turn, options, share
 
         def pick(weights, taken=taken, script=script):
             options = [i for i, w in enumerate(weights) if w > 0]

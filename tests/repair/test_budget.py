@@ -23,11 +23,11 @@ from elute.repair.budget import MAX_FACTORS, spend
 from elute.repair.swap import NO_SWAPS, find_minimum_swaps
 
 
-def world(seed, k=3, n_factors=10, n_items=60, impressions=(20, 400)):
+def world(seed, k=3, n_factors=10, n_items=60, impressions: tuple[int, int] = (20, 400)):
     """Factors in k components; a third of the items are seen under two factors, the others under one."""
     rng = np.random.default_rng(seed)
     component = np.sort(np.concatenate((np.arange(k), rng.integers(0, k, n_factors - k))))
-    rows = []
+    rows: list[list[int]] = []
     for t in [*range(n_factors), *rng.integers(0, n_factors, n_items - n_factors)]:
         own = np.flatnonzero(component == component[t])
         following = own[(np.searchsorted(own, t) + 1) % len(own)]
@@ -37,7 +37,7 @@ def world(seed, k=3, n_factors=10, n_items=60, impressions=(20, 400)):
     return FittedCells(
         np.concatenate(([0], np.cumsum([len(row) for row in rows]))),
         factor,
-        rng.integers(*impressions, len(factor)).astype(np.uint32),
+        rng.integers(impressions[0], impressions[1], len(factor)).astype(np.uint32),
         rng.uniform(0.05, 0.7, n_items),
         np.sort(rng.uniform(0.1, 0.9, n_factors))[::-1].copy(),
         component.astype(np.int32),
@@ -220,9 +220,10 @@ def test_each_objective_is_best_at_its_own():
 def test_constraints_hold_for_every_swap(seed):
     rng = np.random.default_rng(seed)
     cells = world(seed, k=2)
+    only, without = rng.random(10) < 0.8, rng.random(60) < 0.3
     allowed = Allowed(
-        only_positions=rng.random(10) < 0.8,
-        exclude_items=rng.random(60) < 0.3,
+        only_positions=only,
+        exclude_items=without,
         min_impressions=50,
         max_position_change=4,
         position=np.arange(10.0),
@@ -230,8 +231,8 @@ def test_constraints_hold_for_every_swap(seed):
     spending = spend(cells, find_minimum_swaps(cells, allowed).swaps, 5_000, allowed)
     shown = table(cells)
     assert len(spending.item) > 3
-    assert allowed.only_positions[spending.target].all()
-    assert not allowed.exclude_items[spending.item].any()
+    assert only[spending.target].all()
+    assert not without[spending.item].any()
     assert (shown[spending.item, spending.source] >= 50).all()
     change = np.abs(spending.source - spending.target)
     assert change.min() > 0

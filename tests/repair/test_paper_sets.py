@@ -24,7 +24,7 @@ def cells_of(data, name):
     pairs = {(doc, position) for row in shown for position, doc in enumerate(row)}
     graph = nx.Graph()
     graph.add_nodes_from(range(10))
-    first = {}
+    first: dict[int, int] = {}
     for doc, position in pairs:
         graph.add_edge(first.setdefault(doc, position), position)
     component = np.empty(10, dtype=np.int32)

@@ -202,8 +202,7 @@ def test_impressions_are_enough_and_no_more(r, o_s, o_t, at_source, target_se):
     def variance(n_s, n_t):
         return (1 / (r * o_s) - 1) / n_s + (1 / (r * o_t) - 1) / n_t
 
-    given = (np.array([value]) for value in (r, o_s, o_t, at_source))
-    needed = impressions_needed(*given, target_se)
+    needed = impressions_needed(np.array([r]), np.array([o_s]), np.array([o_t]), np.array([at_source]), target_se)
     n_t, more = int(needed.target[0]), int(needed.source[0])
     assert variance(at_source + more, n_t) <= target_se**2 * (1 + 1e-9)
     reachable = (1 / (r * o_s) - 1) / at_source < target_se**2

@@ -47,7 +47,8 @@ def test_the_first_split_of_several_metrics_is_scikit_learns() -> None:
         seen, target = rng.normal(size=(20, 3)), rng.normal(size=20)
         stump = DecisionTreeRegressor(max_depth=1).fit(seen, target).tree_
         feature, threshold = regression._split(seen, target, np.arange(20), int(rng.integers(100)))
-        assert (feature, threshold) == (stump.feature[0], pytest.approx(stump.threshold[0]))
+        assert feature == stump.feature[0]
+        assert threshold == pytest.approx(stump.threshold[0])
 
 
 def test_equal_rows_share_the_mean_of_their_targets() -> None:

@@ -131,7 +131,12 @@ def test_the_grid_is_made_again_for_other_settings_or_more_seeds(
     study = dataclasses.replace(study, out=tmp_path)
     grid.load_grid(study)
     made = []
-    monkeypatch.setattr(grid, "make", lambda *given: made.append(1) or made_up())
+
+    def make(*given: object) -> pa.Table:
+        made.append(given)
+        return made_up()
+
+    monkeypatch.setattr(grid, "make", make)
     monkeypatch.setattr(grid, "SMALL", Sizes(rate=0.5))
     grid.load_grid(study)
     assert len(made) == 1

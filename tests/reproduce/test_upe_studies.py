@@ -50,11 +50,11 @@ def trainings(monkeypatch):
     """Trainings that cost nothing, and a list of those asked for."""
     asked = []
 
-    def trained(graded, paradigm, learner, seeds, scale):
+    def train_runs(graded, paradigm, learner, seeds, scale):
         asked.append((paradigm, learner, seeds))
         return [_run(graded, paradigm, learner, seed) for seed in range(seeds)]
 
-    monkeypatch.setattr(upe_grid, "trained", trained)
+    monkeypatch.setattr(upe_grid, "train_runs", train_runs)
     return asked
 
 
@@ -131,9 +131,9 @@ def test_marks_are_those_of_a_randomisation_test():
 
 @pytest.mark.parametrize("module", STUDIES, ids=lambda module: module.__name__.rsplit(".", 1)[1])
 def test_each_study_fits_its_page(tmp_path, trainings, monkeypatch, module):
-    monkeypatch.setattr(propensities, "synthetic_set", lambda: make_synthetic_set(14))
+    monkeypatch.setattr(propensities, "make_synthetic_set", lambda: make_synthetic_set(14))
     result = module.run(Study(_letor(tmp_path / "some", "train", "test"), seeds=2))
-    assert result.name == module.__name__.rsplit(".", 1)[1].replace("_", "-")
+    assert result.name == "-".join(module.__name__.split(".")[1:])
     text = to_markdown(result)
     assert "2 seeds" in text
     assert {"ipw-random", "elute"} <= {entry.where["learner"] for entry in result.compared}

@@ -35,7 +35,7 @@ def test_each_seed_is_trained_as_it_would_be_alone(graded, monkeypatch):
     schedule = Schedule(8, 16, 2, 4)
     model = build_learner("dla", network=LINEAR)
     found = train_seeds([model, model], made, schedule=schedule)
-    training._advance.clear_cache()  # what was compiled for a GPU
+    training._advance.clear_cache()  # type: ignore[attr-defined]  # what was compiled for a GPU; jax's types leave it out
     for seed in range(2):
         shown = build_simulated_lists(
             graded.train.features, made.documents[seed], made.logging[seed], made.relevance, made.propensities
@@ -60,8 +60,9 @@ def test_elute_finds_the_propensities_where_lists_vary_and_has_none_where_they_d
     truth = np.log(varied.propensities / varied.propensities[-1])
     assert (np.abs(found.log_ratio[0, -1] - truth) < 4 * found.log_se[0] + 1e-6).all()
     assert found.log_se[0, 0] < 0.15
-    again = [np.tile(lists, (1, RANKINGS, 1)) for lists in (fixed.documents, fixed.logging)]  # as many lists, all alike
-    found = train_seeds(model, replace(fixed, documents=again[0], logging=again[1]), fitted=True, schedule=schedule)
+    as_many = (1, RANKINGS, 1)  # lists, all alike
+    alike = replace(fixed, documents=np.tile(fixed.documents, as_many), logging=np.tile(fixed.logging, as_many))
+    found = train_seeds(model, alike, fitted=True, schedule=schedule)
     assert found.merges.tolist() == [9]
     assert (found.log_ratio == 0).all()
 
@@ -88,7 +89,7 @@ def test_lists_are_the_top_of_each_query(graded):
 def test_a_varied_policy_shows_documents_at_several_positions(graded):
     made = set_up(graded, VARIED, 1)
     assert made.documents.shape == (1, RANKINGS * graded.train.n_queries, 10)
-    places = {}
+    places: dict[int, set[int]] = {}
     for shown in made.documents[0]:
         for position, row in enumerate(shown.tolist()):
             places.setdefault(row, set()).add(position)

@@ -95,7 +95,7 @@ def _at(page: tuple[int, ...], documents: list[int]) -> tuple[int, ...]:
 
 def test_uniform_gives_every_page_alike() -> None:
     rows, _ = Uniform().sample(world([2, 5]), np.ones(60_000, int), 3, np.random.default_rng(2))
-    pages = dict.fromkeys(permutations(range(2, 7), 3), 1 / 60)
+    pages: dict[tuple[int, ...], float] = dict.fromkeys(permutations(range(2, 7), 3), 1 / 60)
     assert p_value(rows, pages) > ALPHA
 
 
@@ -188,7 +188,7 @@ POLICIES = [
     seed=st.integers(0, 1000),
     make=st.sampled_from(POLICIES),
 )
-def test_every_page_holds_documents_of_its_query_each_once(sizes: list[int], width: int, seed: int, make) -> None:  # type: ignore[no-untyped-def]
+def test_every_page_holds_documents_of_its_query_each_once(sizes: list[int], width: int, seed: int, make) -> None:
     data = world(sizes, seed)
     policy = make(data.n_documents)
     query = np.random.default_rng(seed).integers(len(sizes), size=30)

@@ -70,6 +70,7 @@ def test_seeds(name: str) -> None:
     user, _ = CASES[name]
     n = 20_000
     shown = tiled(shown_of(draw_pages(19, [6, 8], False), 8), n // 2)
+    assert shown.context is not None
     first = user.draw_clicks(shown, np.random.default_rng(1))
     np.testing.assert_array_equal(first, user.draw_clicks(shown, np.random.default_rng(1)))
 

@@ -207,7 +207,10 @@ def test_what_is_wrong_is_said_in_one_line(call, says: str) -> None:
 
 def test_settings_by_name() -> None:
     assert settings_of("pbm") == ("propensities", "eta")
-    assert build_user("mixture-dbn", continuation=0.5, top_down=1.0).continuation == 0.5
-    table = build_user("cpbm", contexts=4, seed=1).propensities
-    np.testing.assert_array_equal(table, build_user("cpbm", contexts=4, seed=1).propensities)
-    assert not np.array_equal(table, build_user("cpbm", contexts=4, seed=2).propensities)
+    mixture = build_user("mixture-dbn", continuation=0.5, top_down=1.0)
+    assert isinstance(mixture, MixtureDBN)
+    assert mixture.continuation == 0.5
+    table, again, other = (build_user("cpbm", contexts=4, seed=seed).propensities for seed in (1, 1, 2))
+    assert table is not None and again is not None and other is not None
+    np.testing.assert_array_equal(table, again)
+    assert not np.array_equal(table, other)

@@ -47,7 +47,8 @@ def some_pages(seed: int) -> tuple[np.ndarray, TrainingPages]:
 
 def test_cells_are_those_that_dictionaries_count() -> None:
     values, pages = some_pages(0)
-    shown, clicked = Counter(), Counter()
+    shown: Counter[tuple[tuple[float, ...], int]] = Counter()
+    clicked: Counter[tuple[tuple[float, ...], int]] = Counter()
     for page, clicks in zip(pages.documents, pages.clicks, strict=True):
         for place, (document, click) in enumerate(zip(page, clicks, strict=True)):
             if document >= 0:

@@ -79,7 +79,7 @@ def test_pages_are_what_dictionaries_make_of_the_rows(rows: list[dict[str, Any]]
     assert (pages.factor[shown] == np.broadcast_to(np.arange(shown.shape[1]), shown.shape)[shown]).all()
 
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"session_id": 1, "query_id": 7, "doc_id": "a", "position": 1, "click": 1, "score": 2.0},
     {"session_id": 1, "query_id": 7, "doc_id": "b", "position": 2, "click": 0, "score": 1.0},
     {"session_id": 2, "query_id": 7, "doc_id": "b", "position": 1, "click": 0, "score": 4.0},
@@ -144,9 +144,9 @@ def test_places_count_on_wherever_the_rows_are_cut(lengths: list[int], data: st.
     cuts = sorted(data.draw(st.sets(st.integers(0, len(page)))) | {0, len(page)})
     batches = [b for a, z in pairwise(cuts) for b in table.slice(a, z - a).to_batches()]
     found = list(_number_places(pa.RecordBatchReader.from_batches(table.schema, batches)))
-    for number, wanted in enumerate((page, place, place + 1)):
-        parts = [part[number] if number < 2 else part[2]["position"] for part in found]
-        np.testing.assert_array_equal(np.concatenate(parts), wanted)
+    np.testing.assert_array_equal(np.concatenate([pages for pages, _, _ in found]), page)
+    np.testing.assert_array_equal(np.concatenate([places for _, places, _ in found]), place)
+    np.testing.assert_array_equal(np.concatenate([columns["position"] for _, _, columns in found]), place + 1)
 
 
 @pytest.mark.parametrize("at_a_time", [1, 3, 1 << 18])

@@ -91,6 +91,7 @@ def test_a_fit_that_was_loaded_is_a_fit(results: dict[str, Result], demo_logs: P
     fit.save(tmp_path / "fit")
     again = elute.Fit.load(tmp_path / "fit")
     pd.testing.assert_frame_equal(again.relevance.to_pandas(), fit.relevance.to_pandas())
+    assert again.propensities is not None and fit.propensities is not None
     pd.testing.assert_frame_equal(again.propensities.to_pandas(), fit.propensities.to_pandas())
     log = demo_logs / "broken.parquet"
     one, other = (elute.audit(one, log).to_dict() for one in (fit, again))

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import elute
+from elute.log import LogOptions
 
 KINDS = ("path", "text", "log", "counts", "folder", "arrow", "pandas", "polars")
 _NAMED = ("log", "columns", "provenance", "seconds")
@@ -53,7 +54,7 @@ def test_every_source_gives_the_same(sources: dict[str, Any], kind: str) -> None
     assert one.pop("log_likelihood") == pytest.approx(other.pop("log_likelihood"), rel=1e-9)
     assert one == other
     errors = [elute.certify(source, plan=plan).log_se for source in (given, path)]
-    np.testing.assert_array_equal(*errors)
+    np.testing.assert_array_equal(errors[0], errors[1])
     model = elute.PBM().fit(given, plan)
     assert fits[1].estimator is not None
     np.testing.assert_allclose(model.propensity_, fits[1].estimator.propensity_, rtol=1e-9)
@@ -74,7 +75,7 @@ def test_every_source_can_be_reported_and_counted(sources: dict[str, Any], kind:
 @pytest.mark.parametrize("kind", ["path", "log", "arrow", "pandas", "polars"])
 def test_session_models_read_pages_of_any_table(sources: dict[str, Any], kind: str) -> None:
     given = elute.read_log(sources["path"], session="session_id") if kind == "log" else sources[kind]
-    options = {} if kind == "log" else {"session": "session_id"}
+    options: LogOptions = {} if kind == "log" else {"session": "session_id"}
     found = elute.fit(given, "dctr", **options).to_dict()
     assert found["sessions"] == 20_000
 

@@ -128,8 +128,8 @@ def measure_recurrent_models(
             tests = [own.tests[test] for own in logs]
             alike = [_find_distinct_pages(log, sizes.pages * queries) for log in tests]
             # Filled up by repetition to one shape for all: at temperature 0, where a query has one page, a small one.
-            room = np.arange(queries * (1 if test[1] == 0 else sizes.pages))
-            filled = [shown.take(room % len(shown)) for shown, _ in alike]
+            places = np.arange(queries * (1 if test[1] == 0 else sizes.pages))
+            filled = [shown.take(places % len(shown)) for shown, _ in alike]
             marginal = predict_together(model.structure, fits.params, filled, marginal=True)
             given = predict_together(model.structure, fits.params, [to_sessions(log) for log in tests], marginal=False)
             for i, job in enumerate(jobs):

@@ -207,9 +207,9 @@ class _Judged:
 def _explain_missing(labels: Labels | None, judged: _Judged | None) -> str:
     """Why there is no CMIP, in words; empty where there is."""
     if labels is None or judged is None:
-        return "there are no labels"
+        return "there are no labels (`labels=`)"
     if judged.policy is None:
-        return "there are no scores of the logging policy, and the log has no column 'score'"
+        return "there are no scores of the logging policy (`policy_scores=`, or a column 'score' in the log)"
     by_grade = np.unique(judged.grade[judged.scored], return_counts=True)[1]
     if by_grade.sum() < SMALLEST or (len(by_grade) <= MOST_GRADES and by_grade.max() < SMALLEST):
         return f"no grade has {SMALLEST} items with a label, a relevance and a score of the policy"

@@ -102,10 +102,10 @@ def _check_impressions(
         )
     if p.ndim == 2:
         if ranks is not None:
-            raise EluteError("pages × ranks take their ranks from their columns; pass `ranks=` with flat arrays only")
+            raise EluteError("pages × ranks take their ranks from their columns; pass ranks= with flat arrays only")
         rank = np.broadcast_to(np.arange(1, p.shape[1] + 1), p.shape)
     elif ranks is None:
-        raise EluteError("flat probabilities need `ranks=`, the rank from 1 of every impression")
+        raise EluteError("flat probabilities need ranks=, the rank from 1 of every impression")
     else:
         rank = np.asarray(ranks)
     if rank.shape != p.shape:

@@ -70,7 +70,7 @@ def err(
     """
     grade, score, offset = _check_lists(grades, scores, offsets, k, ties)
     if grade.max(initial=0.0) > highest:
-        raise EluteError(f"a grade of {grade.max():g} is above the highest one, {highest:g}; pass `highest=`")
+        raise EluteError(f"a grade of {grade.max():g} is above the highest one, {highest:g}; pass highest=")
     satisfied = (np.exp2(grade) - 1) / np.exp2(highest)
     out = np.zeros(len(offset) - 1)
     _apply_to_lists(_sum_cascade, satisfied, score, offset, ties, out, _reciprocals(offset, k))

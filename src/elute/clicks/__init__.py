@@ -18,7 +18,7 @@ except ModuleNotFoundError as missing:
     raise MissingExtra("a session click model", "jax and optax", "neural") from missing
 
 if TYPE_CHECKING:
-    from elute.clicks.base.model import ClickModel
+    from elute.clicks.base.model import ClickModel, ModelClass
     from elute.clicks.base.trainer import Training
     from elute.clicks.models.cacm import CACM
     from elute.clicks.models.cascade import Cascade
@@ -80,12 +80,12 @@ BY_GRADIENTS = ("ncm", "cacm")
 """Those without a fit on counts or by EM: their iterations are epochs."""
 
 
-def model_of(name: str) -> type[ClickModel[Any]]:
+def model_of(name: str) -> ModelClass:
     """The class of a model by its name."""
     if name not in MODELS:
         raise EluteError(f"no click model '{name}'; there are: {', '.join(MODELS)}")
     module = import_module(f"elute.clicks.models.{name}")
-    found: type[ClickModel[Any]] = getattr(module, "Cascade" if name == "cascade" else name.upper())
+    found: ModelClass = getattr(module, "Cascade" if name == "cascade" else name.upper())
     return found
 
 

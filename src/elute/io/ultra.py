@@ -141,7 +141,7 @@ def _assemble(
 def _read_features(path: Path, documents: NDArray[np.int64]) -> NDArray[np.float32]:
     """The features of some documents, given by their line in the file."""
     if not path.is_file():
-        raise EluteError(f"no file '{path}'; pass `features=False` to read the rankings without it")
+        raise EluteError(f"no file '{path}' with the documents' features; add it beside the rankings")
     parts: list[NDArray[np.float32]] = []
     zero = False
     for block in read_blocks(path, grades=False):

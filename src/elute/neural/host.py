@@ -1,8 +1,8 @@
 """A log whose features stay on the host: for sets too large for the device, or, in mapped files, for memory.
 
-The lists of a batch are those that the same log on the device would draw (`sources.Log`), so that where the features
-lie changes nothing but speed. A thread gathers batches ahead of their use, and a step returns before it has run, so
-that reading, copying and computing overlap.
+The lists of a batch are those that the same log on the device would draw (`sources.LoggedLists`), so that where the
+features lie changes nothing but speed. A thread gathers batches ahead of their use, and a step returns before it has
+run, so that reading, copying and computing overlap.
 """
 
 from __future__ import annotations

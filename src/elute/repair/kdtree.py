@@ -93,10 +93,10 @@ def _find_smallest_names(names: Ints, begin: Ints, end: Ints) -> Ints:
 def build_tree(points: Floats, names: Ints) -> Tree:
     """The tree of at least one point; `names` are the points' names in the order of pairs."""
     n, axes = points.shape
-    room = 4 * (n // _LEAF) + 3
+    capacity = 4 * (n // _LEAF) + 3
     order = np.arange(n, dtype=np.int64)
-    begin, end, child = (np.empty(room, dtype=np.int64) for _ in range(3))
-    low, high = np.empty((room, axes)), np.empty((room, axes))
+    begin, end, child = (np.empty(capacity, dtype=np.int64) for _ in range(3))
+    low, high = np.empty((capacity, axes)), np.empty((capacity, axes))
     nodes = _split_nodes(points, order, begin, end, child, low, high)
     begin, end, child, low, high = (column[:nodes] for column in (begin, end, child, low, high))
     names = names[order]

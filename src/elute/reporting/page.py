@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +36,7 @@ class Report(Result):
     certificate: Certificate | None = None
     plan: MergePlan | SwapPlan | None = None
     fits: Sequence[Fit] = ()
-    audit: Mapping[str, Any] | None = None
+    audit: Fields | None = None
     commands: Sequence[tuple[str, str]] = ()
     missing: Sequence[tuple[str, str]] = ()
     out: str | None = None

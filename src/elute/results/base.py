@@ -13,6 +13,7 @@ from elute.errors import EluteError
 from elute.results.card import Card
 
 Fields = Mapping[str, Any]
+"""A JSON object: values by the names of its fields."""
 
 
 class Result(ABC):

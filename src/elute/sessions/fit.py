@@ -54,7 +54,7 @@ def fit_log(
     from elute.clicks import BY_GRADIENTS
 
     if max_iter is not None and name not in BY_GRADIENTS:
-        raise EluteError(f"model '{name}' takes no `max_iter=`; it is fitted until it converges")
+        raise EluteError(f"model '{name}' has no `max_iter=`; it is fitted until it converges")
     with open_pages(log, log.roles.session) as (path, columns):
         source, vocabulary = read_pages(path, columns)
         shown, clicks, ranks, sessions = _tally_pages(source, vocabulary.n_documents)

@@ -19,7 +19,7 @@ def convert(
     skip_malformed: bool = False,
     progress: Progress = silent,
 ) -> Conversion:
-    """A log in another format, written as the Parquet that the other verbs read: a row for every result shown.
+    """Write a log of another format as the Parquet that the other verbs read: a row for every result shown.
 
     `format`: ubi, yandex, tiangong, baidu or sessions. `skip_malformed`: leave out and count what cannot be read,
     instead of stopping.

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import least_squares
+from worlds import counts_of
+from worlds import draw as draw_table
 
 import elute
 from elute.auditing.assumptions import assess_assumptions
@@ -23,13 +25,12 @@ from elute.auditing.assumptions.null import Drawing, fit_null
 from elute.auditing.assumptions.ratios import find_differences
 from elute.auditing.assumptions.shape import classify_shape
 from elute.auditing.assumptions.unique import assess_unique
+from elute.cells.counts import Clustered
 from elute.estimate.models.pbm import PBM
 from elute.reporting.charts.render import render_svg
 from elute.reporting.sections.assumptions import draw_evidence
 from elute.simulation.users import trust_bias
 from elute_reproduce.limits.worlds import draw
-from estimate.worlds import counts_of
-from estimate.worlds import draw as draw_table
 
 FAST = Drawing(0, 19)
 
@@ -84,6 +85,7 @@ def test_groups_go_by_their_values_in_a_fixed_order():
         groups = read_groups(counts, "device")
         finding = assess_groups(counts, groups, Drawing(0, 39))
     assert groups.names == ["desktop", "phone", "tablet"]
+    assert isinstance(groups.codes, Clustered)
     shown = np.bincount(groups.codes.cluster, groups.codes.impressions)
     assert shown.tolist() == [np.sum(device == name) for name in groups.names]
     assert finding.verdict == "rejected"

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from worlds import counts_of
+from worlds import draw as draw_table
 
 from elute.auditing.assumptions import Groups, assess_assumptions
 from elute.auditing.assumptions.examination import deviance
@@ -23,8 +25,6 @@ from elute_reproduce.limits import study
 from elute_reproduce.limits.numbers import check_worked_numbers
 from elute_reproduce.limits.worlds import draw
 from elute_reproduce.study import Study
-from estimate.worlds import counts_of
-from estimate.worlds import draw as draw_table
 
 
 def audit(world: str, size: int, seed: int = 0, **given):
@@ -155,7 +155,9 @@ def test_labels_in_steps():
     n = np.full(200, 500.0)
     for size, rejected in ((0.0, False), (0.5, True)):
         y = 0.1 + 0.4 * x + size * (x > 0.2) * (0.9 - x) + rng.normal(0, 0.1, 200)
-        assert (fit_bend(x, n).p_values(y[:, None])[0] < 0.01) == rejected
+        bend = fit_bend(x, n)
+        assert bend is not None
+        assert (bend.p_values(y[:, None])[0] < 0.01) == rejected
 
 
 def test_labels_reject_as_often_as_they_should():
@@ -174,8 +176,11 @@ def test_the_papers_pair_of_items():
     """Theorem 7.2 at examination 0.5: t⁻ = 5.5 at R = 0.9, 1.125 at R = 0.2; no error where there is no bias."""
     counts = counts_of([(0, 0, 10, 1), (1, 0, 10, 1)])
     found = measure_violation(counts, np.array([0.9, 0.2]), np.array([0.5]))
+    assert found is not None
     assert (found.least, found.most) == pytest.approx((1.125, 5.5))
-    assert measure_violation(counts, np.array([0.9, 0.2]), np.array([1.0])).error == pytest.approx(0)
+    unbiased = measure_violation(counts, np.array([0.9, 0.2]), np.array([1.0]))
+    assert unbiased is not None
+    assert unbiased.error == pytest.approx(0)
 
 
 def test_the_papers_numbers():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from worlds import counts_of, draw
 
 from elute.auditing.assumptions.examination import deviance
 from elute.auditing.assumptions.interaction import Score
@@ -12,7 +13,6 @@ from elute.auditing.assumptions.null import Drawing, compute_scores, draw_given_
 from elute.auditing.assumptions.pairwise import compute_equality_statistic
 from elute.cells.counts import Cells
 from elute.estimate.models.pbm import PBM
-from estimate.worlds import counts_of, draw
 from reference.plain_assumptions import (
     deviance as plain_deviance,
 )

@@ -35,16 +35,15 @@ def test_gaussian_within_grades(rho):
     def pair(n, rng):
         return gaussian_pair(n, rho, rng)
 
-    *large, _ = graded(pair, 60_000, 0)
-    found = cmip(*large)
+    x, y, grade, of_sample = graded(pair, 60_000, 0)
+    found = cmip(x, y, grade)
     assert found.estimate == pytest.approx(of_correlation(rho), abs=0.01)
     assert found.p_value == 0.001 or rho == 0
+    assert cmip(x, y, grade, "ksg", permutations=1).estimate == pytest.approx(of_sample, abs=0.02)
+    assert cmip(x, y, grade, "copula", permutations=1).estimate == pytest.approx(of_sample, abs=0.005)
     for seed in range(5):
-        *small, of_sample = graded(pair, 6_000, seed)
-        assert cmip(*small, permutations=1).estimate == pytest.approx(of_sample, abs=0.02)
-    *large, of_sample = graded(pair, 60_000, 0)
-    assert cmip(*large, "ksg", permutations=1).estimate == pytest.approx(of_sample, abs=0.02)
-    assert cmip(*large, "copula", permutations=1).estimate == pytest.approx(of_sample, abs=0.005)
+        x, y, grade, of_sample = graded(pair, 6_000, seed)
+        assert cmip(x, y, grade, permutations=1).estimate == pytest.approx(of_sample, abs=0.02)
 
 
 @pytest.mark.parametrize("noise", [1.0, 3.0])
@@ -53,15 +52,15 @@ def test_dependence_that_is_not_monotone(noise):
         return square_pair(n, noise, rng)
 
     truth = of_square(noise)
-    *large, _ = graded(pair, 60_000, 1)
-    found = cmip(*large)
+    x, y, grade, _ = graded(pair, 60_000, 1)
+    found = cmip(x, y, grade)
     assert found.estimate == pytest.approx(truth, abs=0.01)
     assert found.p_value == 0.001
-    assert cmip(*large, "ksg", permutations=1).estimate == pytest.approx(truth, abs=0.01)
-    assert cmip(*large, "copula", permutations=1).estimate == pytest.approx(0, abs=0.001)
+    assert cmip(x, y, grade, "ksg", permutations=1).estimate == pytest.approx(truth, abs=0.01)
+    assert cmip(x, y, grade, "copula", permutations=1).estimate == pytest.approx(0, abs=0.001)
     for seed in range(5):
-        *small, of_sample = graded(pair, 6_000, seed)
-        assert cmip(*small, permutations=1).estimate == pytest.approx(of_sample, abs=0.02)
+        x, y, grade, of_sample = graded(pair, 6_000, seed)
+        assert cmip(x, y, grade, permutations=1).estimate == pytest.approx(of_sample, abs=0.02)
 
 
 def test_ignoring_grades_would_show_dependence():

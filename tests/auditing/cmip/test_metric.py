@@ -40,9 +40,9 @@ def test_only_the_order_of_scores_counts(transform, estimator, seed, rounded):
 
 
 def test_the_seed_decides_and_nothing_else():
-    data = example()
-    assert cmip(*data, seed=1) == cmip(*data, seed=1)
-    assert cmip(*data, seed=1) != cmip(*data, seed=2)
+    scores, policy, grade = example()
+    assert cmip(scores, policy, grade, seed=1) == cmip(scores, policy, grade, seed=1)
+    assert cmip(scores, policy, grade, seed=1) != cmip(scores, policy, grade, seed=2)
 
 
 @pytest.mark.parametrize("estimator", ["knn", "ksg", "copula", "dv"])

@@ -27,7 +27,7 @@ def stratum(x, y):
 
 
 def independent(n, rng):
-    return Stratum(0.0, *(rng.permutation(n) for _ in range(2)), np.arange(n), np.arange(n))
+    return Stratum(0.0, rng.permutation(n), rng.permutation(n), np.arange(n), np.arange(n))
 
 
 def test_ksg_is_the_plain_one_and_scikit_learns():

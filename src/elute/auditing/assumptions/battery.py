@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from elute.auditing.assumptions.affine import assess_affine
 from elute.auditing.assumptions.examination import assess_examination
@@ -35,7 +36,7 @@ def assess_assumptions(
     fit: FitLike,
     *,
     groups: Groups | None = None,
-    labels: Floats | None = None,
+    labels: ArrayLike | None = None,
     seed: int = 0,
     replicates: int = REPLICATES,
     progress: Progress = silent,

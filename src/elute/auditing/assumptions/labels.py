@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import f as fisher
 
 from elute.auditing.assumptions.finding import (
@@ -48,7 +48,7 @@ _AT_ONCE = 32
 """Logs drawn at a time."""
 
 
-def assess_labels(counts: Counts, labels: Floats, drawing: Drawing = STANDARD) -> Finding:
+def assess_labels(counts: Counts, labels: ArrayLike, drawing: Drawing = STANDARD) -> Finding:
     """Test every factor by itself, corrected for their number. `effect`: the largest distance of the fitted
     curve from the line, in click rate, at the factor of least p-value."""
     label = np.asarray(labels, np.float64)

@@ -120,9 +120,9 @@ class Null:
         place[factors] = np.arange(len(factors), dtype=np.int32)
         keep = place[self.cells.factor] >= 0
         clicks, cells = (np.bincount(self.item[keep], w, len(self.items)) for w in (self.cells.clicks[keep], None))
-        telling = (clicks > 0) & (cells > 1)
-        kept = take_cells(self.cells, keep & telling[self.item])
-        return Null(kept._replace(factor=place[kept.factor]), self.items[telling], self.o[factors])
+        informative = (clicks > 0) & (cells > 1)
+        kept = take_cells(self.cells, keep & informative[self.item])
+        return Null(kept._replace(factor=place[kept.factor]), self.items[informative], self.o[factors])
 
     def find_most_clicked(self, most: int) -> Codes:
         """The factors in use, by code; of more than `most` those with the most clicks."""

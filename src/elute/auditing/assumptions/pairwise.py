@@ -125,10 +125,10 @@ def compute_equality_statistic(counts: Counts) -> tuple[float, int]:
     return end.energy, _compute_rank(counts, weight > 0)
 
 
-def _compute_rank(counts: Counts, telling: NDArray[np.bool_]) -> int:
+def _compute_rank(counts: Counts, informative: NDArray[np.bool_]) -> int:
     """Factors of the cells that say something, less the parts their items join them to."""
-    ends = np.concatenate(([0], np.cumsum(telling)))[counts.offsets]
+    ends = np.concatenate(([0], np.cumsum(informative)))[counts.offsets]
     parent = singletons(counts.n_factors)
-    link_cells(parent, np.unique(ends), counts.factor[telling], np.arange(counts.n_factors, dtype=np.int32))
-    used = np.unique(counts.factor[telling])
+    link_cells(parent, np.unique(ends), counts.factor[informative], np.arange(counts.n_factors, dtype=np.int32))
+    used = np.unique(counts.factor[informative])
     return len(used) - len(np.unique(find_roots(parent)[used]))

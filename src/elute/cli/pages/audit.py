@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elute.auditing.comparison import Comparison, ModelAudit, RankingQuality
+from elute.cli.spelling import spell
 from elute.cli.text import format_count, to_one_line
 
 _MARKS = {"pass": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
@@ -75,7 +76,9 @@ def _make_table(heads: list[str]) -> Table:
 
 def _write_sentence(model: ModelAudit, notes: list[str]) -> Text:
     mark, style = _MARKS[model.verdict.word]
-    text = Text.assemble((f"{mark} {to_one_line(model.name)}: ", style), to_one_line(model.verdict.sentence, 600))
+    text = Text.assemble(
+        (f"{mark} {to_one_line(model.name)}: ", style), to_one_line(spell(model.verdict.sentence), 600)
+    )
     for note in notes:
         text.append(f"\n- {to_one_line(note, 240)}", style="dim")
     return text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -13,7 +12,7 @@ from rich.text import Text
 from elute.cells.factors import describe, to_rows
 from elute.cli.text import format_count, to_one_line
 from elute.estimate.models.base import Estimator
-from elute.estimate.models.pbm import PBM
+from elute.estimate.models.pbm import PBM, Priors
 from elute.fits.fit import Fit
 
 _SHOWN = 40
@@ -74,7 +73,7 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     return text
 
 
-def _describe_priors(chosen: dict[str, Any]) -> str:
+def _describe_priors(chosen: Priors) -> str:
     """The priors in use, in words."""
     words = []
     if chosen["smooth"]:

@@ -27,8 +27,8 @@ Exit code: 0 it ran (whether or not figures agree: that is the result), 1 it cou
 
 
 _ELSEWHERE = (
-    "the reproductions are research, and not part of the installed package: clone elute's repository, where they lie in "
-    "research/, and run 'pip install -e .' there"
+    "the reproductions are not part of the installed package: clone elute's repository, which has them in research/, "
+    "and run 'pip install -e .' there"
 )
 
 

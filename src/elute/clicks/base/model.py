@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Generic, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -166,3 +166,9 @@ class _CheckedSource:
 
     def __iter__(self) -> Iterator[Sessions]:
         return map(self._accept, iterate_sessions(self._source))
+
+
+class ModelClass(Protocol):
+    """The class of a model: called with documents and ranks, and with options of its own."""
+
+    def __call__(self, documents: int, ranks: int, **options: Any) -> ClickModel[Any]: ...

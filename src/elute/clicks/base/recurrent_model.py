@@ -14,7 +14,7 @@ R = TypeVar("R", bound=RecurrentStructure)
 
 
 class RecurrentModel(ClickModel[R]):
-    """Trained by gradients. `samples`: patterns a marginal probability is made of (see `Recurrent`)."""
+    """Trained by gradients. `samples`: patterns a marginal probability is made of (see `RecurrentStructure`)."""
 
     def predict_clicks(self, sessions: Sessions) -> Floats:
         """Once for every page that differs: logs show few rankings many times, and many patterns are gone through."""

@@ -61,7 +61,7 @@ class Examiner(RecurrentStructure):
 
 
 class CACM(RecurrentModel[Examiner]):
-    """Trained by gradients. `samples`: patterns a marginal probability is made of (see `Recurrent`)."""
+    """Trained by gradients. `samples`: patterns a marginal probability is made of (see `RecurrentStructure`)."""
 
     def __init__(
         self,

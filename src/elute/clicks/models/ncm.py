@@ -68,7 +68,7 @@ class Reader(RecurrentStructure):
 
 
 class NCM(RecurrentModel[Reader]):
-    """Trained by gradients. `samples`: patterns a marginal probability is made of (see `Recurrent`)."""
+    """Trained by gradients. `samples`: patterns a marginal probability is made of (see `RecurrentStructure`)."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypedDict, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +44,25 @@ _BEGUN = "counts.unfinished"
 CELLS, QUERY = "elute_cells", "elute_query"
 
 
+class AboutCounts(TypedDict):
+    """What `counts.json` says."""
+
+    format: int
+    log: str
+    source: list[State]
+    roles: dict[str, str | list[str] | None]
+    rows: int
+    usable: int
+    unshown: int
+    nulls: dict[str, int]
+    items: int
+    cells: int
+    queries: int | None
+    collision_bound: float
+    repeats_on_page: int
+    busiest_query: str | float | None
+
+
 def is_counts(source: object) -> TypeGuard[str | Path]:
     """Whether a source is a folder of counts."""
     return isinstance(source, str | Path) and (Path(source) / MARK).is_file()
@@ -51,7 +70,7 @@ def is_counts(source: object) -> TypeGuard[str | Path]:
 
 def save_counts(
     engine: Engine, roles: Roles, survey: Survey, chunks: Callable[[], Iterable[Chunk]], folder: str | Path
-) -> dict[str, Any]:
+) -> AboutCounts:
     """Write counts to a folder, a row group for each chunk; gives what `counts.json` says."""
     target = Path(folder)
     begun = target / _BEGUN
@@ -69,7 +88,7 @@ def save_counts(
     if roles.query is not None and not roles.items_within_queries:
         files.write_row_groups(target / "pairs.parquet", _pair_tables(chunks()))
     dominant = sizes.busiest > int(survey.impressions.sum()) / 2
-    about = {
+    about: AboutCounts = {
         "format": FORMAT,
         "log": engine.label,
         "source": engine.state,
@@ -271,5 +290,5 @@ def _to_text(value: object) -> str:
     return "nothing" if value is None else str(value)
 
 
-def _to_json_value(value: object) -> object:
+def _to_json_value(value: object) -> str | float | None:
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)

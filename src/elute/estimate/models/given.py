@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from elute.cells.factors import describe_some, row_key, to_rows
 from elute.errors import EluteError
 
 Floats = NDArray[np.float64]
-Given: TypeAlias = Any
-"""An array by factor, or an Arrow table (which has no types to check)."""
+Given: TypeAlias = ArrayLike | pa.Table
+"""By factor."""
 
 PROPENSITY = "propensity"
 OFFSET = "offset"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,13 @@ FEW_CLICKS = 5
 """`relevance_prior="auto"` means "beta" where the median item has fewer."""
 
 _POISSON_STEPS = 5
+
+
+class Priors(TypedDict):
+    """What a fit was held by: strengths by name, and the `a` and `b` of the Beta prior; None where there was none."""
+
+    smooth: dict[str, float] | None
+    relevance: dict[str, float] | None
 
 
 class Factors(NamedTuple):
@@ -106,7 +113,7 @@ class PBM(Estimator):
         self._by_partition: FitByPartition | None = None
 
     @property
-    def prior_(self) -> dict[str, Any]:
+    def prior_(self) -> Priors:
         """The priors in use and their parameters, as JSON can hold them."""
         return {"smooth": self._strengths, "relevance": None if self._beta is None else self._beta._asdict()}
 

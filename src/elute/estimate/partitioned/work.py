@@ -80,7 +80,7 @@ class OutlineTask:
 
 @dataclass(frozen=True)
 class CrossingTask:
-    """Partition to the links between groups that `boundary.strong` needs, each once, as a · factors + b."""
+    """Partition to the links between groups that `boundary.find_strong_parts` needs, each once, as a · factors + b."""
 
     codes: Codes
     group: Codes

@@ -126,7 +126,7 @@ def split_halves(cells: Cells, rng: np.random.Generator) -> tuple[Cells, Cells]:
 
 
 def keep_clicked_items(cells: Cells) -> Cells:
-    """Only items with a click and two cells: any propensities fit the others. What `boundary.informative` would
+    """Only items with a click and two cells: any propensities fit the others. What `boundary.keep_informative` would
     leave out besides stays: a prior bounds ratios that clicks do not."""
     of_item = np.where(total_by_item(cells.offsets, cells.clicks) > 0, 0, boundary.NOWHERE).astype(np.int32)
     of_factor = np.zeros(int(cells.factor.max(initial=0)) + 1, np.int32)

@@ -23,6 +23,7 @@ Ranks are computed modulo a random prime at a random point. There a rank can onl
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 from elute.errors import EluteError
 from elute.identify.generic.degrees import Degrees, count_degrees, find_components
 from elute.identify.generic.equations import FactorModel
-from elute.identify.generic.supports import Codes, Ints, encode, group_supports, sort_cells
+from elute.identify.generic.supports import Codes, Ids, Ints, encode, group_supports, sort_cells
 
 MOST_DIMENSIONS = 32
 
@@ -44,10 +45,10 @@ NAMED = 20
 class GenericComponent:
     """One component of the identifiability graph."""
 
-    factors: list[Any]
+    factors: list[Hashable]
     items: int
     null_dimension: int
-    undetermined: list[Any]
+    undetermined: list[Hashable]
     """The factors that do not hang together with the largest set that does."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +85,7 @@ class GenericIdentifiability:
         return len(self.parts) == 1 and self.null_dimension == self.gauge
 
     @property
-    def undetermined(self) -> list[Any]:
+    def undetermined(self) -> list[Hashable]:
         """The factors that do not hang together with the largest set of their component."""
         return [factor for part in self.parts for factor in part.undetermined]
 
@@ -127,7 +128,7 @@ class GenericIdentifiability:
         return f"<GenericIdentifiability: {self.sentence}>"
 
 
-def generic_identifiability(items: Any, factors: Any, model: str = "pbm", *, seed: int = 0) -> GenericIdentifiability:
+def generic_identifiability(items: Ids, factors: Ids, model: str = "pbm", *, seed: int = 0) -> GenericIdentifiability:
     """The verdict for observed cells given as two equally long arrays of ids; repeated cells count once."""
     item, item_ids = encode(items, "items")
     factor, factor_ids = encode(factors, "factors")
@@ -140,7 +141,7 @@ def generic_identifiability(items: Any, factors: Any, model: str = "pbm", *, see
 
 
 def judge_cells(
-    offsets: Ints, factor: Codes, factor_ids: list[Any], model: str = "pbm", *, seed: int = 0
+    offsets: Ints, factor: Codes, factor_ids: Sequence[Hashable], model: str = "pbm", *, seed: int = 0
 ) -> GenericIdentifiability:
     """The verdict for distinct cells ordered by item, factors rising, as in `Counts`; ids are only handed back."""
     chosen = parse_model(model)

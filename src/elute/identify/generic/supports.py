@@ -5,17 +5,18 @@ What a log can determine depends on supports alone, so a million items cost what
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from elute.errors import EluteError
 from elute.kernels.jit import jit
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
+Ids = Sequence[Hashable] | ArrayLike
 
 
 class Supports(NamedTuple):
@@ -27,7 +28,7 @@ class Supports(NamedTuple):
     """How many items have this support."""
 
 
-def encode(ids: Any, what: str) -> tuple[Ints, list[Any]]:
+def encode(ids: Ids, what: str) -> tuple[Ints, list[Hashable]]:
     """Codes from 0 for some ids, and the id behind every code. Ids of a list keep their types: 1 is not "1"."""
     if isinstance(ids, list | tuple):
         return _encode_in_order(ids, what)
@@ -40,7 +41,7 @@ def encode(ids: Any, what: str) -> tuple[Ints, list[Any]]:
     return codes.astype(np.int64), labels.tolist()
 
 
-def _encode_in_order(ids: list[Any] | tuple[Any, ...], what: str) -> tuple[Ints, list[Any]]:
+def _encode_in_order(ids: Sequence[Hashable], what: str) -> tuple[Ints, list[Hashable]]:
     code: dict[Hashable, int] = {}
     try:
         codes = np.fromiter((code.setdefault(value, len(code)) for value in ids), np.int64, len(ids))

@@ -64,7 +64,7 @@ def _to_table(part: TextPart, tally: Tally) -> pa.Table:
     lost = np.append(~rejects.good[is_query], False)  # the last is for results before any query
     rejects.add(is_result & lost[page], "a result of a query that cannot be read")
     twice = find_repeated(page[is_result], position, rejects.good[is_result])
-    rejects.add(_spread(is_result, twice), "a position that is already on the page")
+    rejects.add(_spread(is_result, twice), "a position already on the page")
     if not rejects.good.all():
         tally.reject(part.path, rejects, part.before, part.text.split(b"\n"))
 

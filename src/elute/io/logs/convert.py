@@ -110,7 +110,7 @@ def convert(
                 writer.close()
         if writer is None:
             named = ", ".join(map(str, paths[:3]))
-            raise EluteError(f"no result page in {named}; is `format='{format}'` the right one?")
+            raise EluteError(f"no result page in {named}; is it in the format '{format}'?")
     return Conversion(str(out), format, bias, "query_id" in names, rows, clicks, tally)
 
 

@@ -65,7 +65,7 @@ def read_parts(
             end = cut(text)
             if not end and len(text) > _LONGEST:
                 where = f"{path}, line {before + 1}"
-                raise EluteError(f"{where}: no page ends in the next {_LONGEST >> 20} MB; is `format=` the right one?")
+                raise EluteError(f"{where}: no page ends in the next {_LONGEST >> 20} MB; is it in the named format?")
             if end:
                 yield TextPart(path, text[:end], before)
                 before += text.count(b"\n", 0, end)

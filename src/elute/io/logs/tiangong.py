@@ -107,7 +107,7 @@ def _to_table(part: TextPart, tally: Tally) -> pa.Table:
     results.add(~numbered, "a result without a rank from 1")
     results.add(_is_empty(doc), "a result without a docid")
     results.add(vertical.is_null().to_numpy(zero_copy_only=False), "a vtype that is not v1#v2")
-    results.add(find_repeated(page, position, results.good), "a rank that is already on the page")
+    results.add(find_repeated(page, position, results.good), "a rank already on the page")
 
     click_page = page_of[elements.click]
     rank, ranked = parse_numbers(_texts_within(elements, "rank", elements.click), 1)

@@ -120,8 +120,8 @@ def separate_labels(rows: Rows) -> list[dict[str, Any]]:
 
 def draw_bars(rows: Rows, title: str, *, colour: Any = None, most: float | None = None, share: bool = False) -> Spec:
     """A bar for each `label`, as long as `value`, with `text` at its end."""
-    room = 1.2 * max((row["value"] for row in rows), default=1.0)
-    scale: Spec = {"domain": [0, room if most is None else most], "nice": False}
+    widest = 1.2 * max((row["value"] for row in rows), default=1.0)
+    scale: Spec = {"domain": [0, widest if most is None else most], "nice": False}
     whole = all(isinstance(row["value"], int) for row in rows)
     axis: Spec = {"tickCount": 5, "domain": False}
     if share:
