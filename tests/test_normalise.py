@@ -63,5 +63,5 @@ def test_many_rows_are_taken_in_slices() -> None:
 def test_what_cannot_be_scaled_is_named() -> None:
     with pytest.raises(EluteError, match="no document"):
         normalise.LogStandard.fit(data_of(np.zeros((0, 2))))
-    with pytest.raises(EluteError, match="have 3 features, the scale was taken from 2"):
+    with pytest.raises(EluteError, match="have 3 features, but the scale was taken from 2"):
         normalise.LogStandard.fit(data_of(np.ones((2, 2))))(data_of(np.ones((2, 3))))
