@@ -27,6 +27,18 @@ settings.load_profile("any machine")
 """An example may take its time: on a busy machine any can take longer than hypothesis allows by itself."""
 
 
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
+"""What `make test-fast` leaves out: tests, and whole modules whose fixtures are slow (see `tests/seconds.py`)."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow."""
+    for item in items:
+        module, _, name = item.nodeid.partition("::")
+        if module in SLOW or f"{module}::{name.partition('[')[0]}" in SLOW:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real data; see ELUTE_DATA in the README."""

@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from conftest import SLOW
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 TOOLS = {"elute", "hypothesis", "ipykernel", "mypy", "nbclient", "networkx", "playwright", "pytest"}
@@ -36,3 +38,11 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert cited is not None
     assert latest is not None
     assert cited[1] == latest[1] == PROJECT["version"]
+
+
+def test_what_is_called_slow_is_there() -> None:
+    """Otherwise a test that was renamed would creep back into `make test-fast`."""
+    for line in SLOW:
+        module, _, name = line.partition("::")
+        text = (ROOT / module).read_text(encoding="utf-8")
+        assert not name or f"def {name}(" in text, line
