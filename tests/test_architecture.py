@@ -5,6 +5,7 @@ All imports count, also those within functions and those for type checkers only:
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -112,3 +113,18 @@ def test_circles_are_found(tmp_path: Path) -> None:
 
 def inside(name: str, room: str) -> bool:
     return name == room or name.startswith(f"{room}.")
+
+
+PUBLISHED = {"DLA", "IPW", "Naive", "PBM", "RegressionEM"}
+"""Models that have one name in the literature, and here one class for counts, sessions or networks each."""
+
+
+def test_no_two_classes_have_one_name() -> None:
+    found = Counter(
+        node.name
+        for root in ("src", "research")
+        for path in (ROOT / root).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, times in found.items() if times > 1} <= PUBLISHED

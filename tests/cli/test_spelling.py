@@ -134,3 +134,19 @@ def test_a_log_that_is_not_recoverable_has_an_exit_code_of_its_own(
     assert "`" not in done.stderr
     for words in ("'elute repair --method merge'", "--plan", "--allow-unidentified"):
         assert words in done.stderr
+
+
+def test_no_error_of_the_library_names_a_flag() -> None:
+    """Python users have no flags; the command line spells parameters itself."""
+    named = [
+        (path.name, text.value)
+        for path in (ROOT / "src" / "elute").rglob("*.py")
+        if "cli" not in path.parts
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Raise)
+        for text in ast.walk(call)
+        if isinstance(text, ast.Constant)
+        and isinstance(text.value, str)
+        and re.search(r"(^|[\s('\"])--[a-z]", text.value)
+    ]
+    assert named == []
