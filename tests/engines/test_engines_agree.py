@@ -137,6 +137,15 @@ def test_random_logs_alike_in_spark(case: Case, monkeypatch: pytest.MonkeyPatch)
     assert_alike(in_spark, case.table, roles_of(case))
 
 
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("spark")
+def test_a_busy_query_of_unsigned_numbers_goes_by_its_number() -> None:
+    """Spark reads such ids as decimals."""
+    columns = {"query": pa.array([1, 2**64 - 2, 1], pa.uint64()), "doc": [0, 8, 0], "position": [1, 1, 2]}
+    table = pa.table({**columns, "click": [1, 0, 0]})
+    assert_alike(in_spark, table, {"query": "query", "doc": "doc", "bias": "position"})
+
+
 BIASES = ["position", ["query_id", "position"]]
 
 

@@ -218,7 +218,8 @@ class SparkEngine:
         own, types = self._log.shorten_roles(roles)
         shown = self._log.select_roles(roles).where(f.col(str(own.query)).isNotNull()).groupBy(str(own.query))
         top = shown.agg(sql(f"sum({values.impressions_sql(own, types)})").alias("n"))
-        return self._log.first_row(top.orderBy(f.desc("n"), f.asc(str(own.query))).limit(1))[0]
+        busiest = top.orderBy(f.desc("n"), f.asc(str(own.query))).limit(1)
+        return self._log.to_arrow(busiest.select(str(own.query)))[0][0].as_py()
 
     def find_examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The smallest items under each factor."""
