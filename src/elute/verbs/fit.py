@@ -50,7 +50,7 @@ def fit(
     relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw, a fit, its folder, a file or a table.
     `bootstrap`: error bars from so many draws of clusters, by default of queries. `columns`: as for `elute.read_log`.
     """
-    opened, merges = as_log(log, **columns), None
+    opened = as_log(log, **columns)
     if opened.roles.click is None:
         raise EluteError(f"{opened.engine.label} has no clicks to fit")
     options: dict[str, Any] = {
