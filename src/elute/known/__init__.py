@@ -1,0 +1,1 @@
+"""From linked to known: how much of a log's relevance and propensities its clicks settle."""
