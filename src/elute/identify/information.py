@@ -53,8 +53,9 @@ def pseudo_inverse(matrix: Floats, group: NDArray[np.integer]) -> Floats:
 
 
 def find_references(propensity: Floats, group: NDArray[np.integer]) -> Ints:
-    """For each factor, the factor of largest propensity in its group (ties: the smallest)."""
-    order = np.lexsort((-np.nan_to_num(propensity), group))
+    """For each factor, the one of its group that has propensity 1, at whose scale the group is; where none has, the
+    one of largest propensity (ties: the smallest)."""
+    order = np.lexsort((-np.nan_to_num(propensity), propensity != 1.0, group))
     _, first, inverse = np.unique(group[order], return_index=True, return_inverse=True)
     out = np.empty(len(group), dtype=np.int64)
     out[order] = order[first][inverse]

@@ -6,11 +6,12 @@ distribution, X_i / (X_i + X_j) has a Beta distribution, so
     P(r_i > r_j) = I_z(shape_j, shape_i),   z = rate_j / (rate_i + rate_j)
 
 is exact. A comparison whose probability is P has variance P(1 - P); knowing nothing, 1/4. An item's place in its query
-is *known* when the comparisons with the others of the query have at most half of that variance on average: the clicks
-then say more than the prior alone. Where an item is alone it is compared with the population instead.
+is *known* when the comparisons with the others of the query have at most half of that variance on average, and its own
+impressions are at least half of its posterior (`evidence`): the clicks then say more than the prior alone, which knows
+where an item was shown. Where an item is alone it is compared with the population instead.
 
-A pair is *certain* when max(P, 1 - P) is at least 95%, and the expected share of pairs in the right order is the mean
-of max(P, 1 - P): what an order by the posteriors gets right.
+A pair is *certain* when max(P, 1 - P) is at least 95% and both items have that evidence. The expected share of pairs in
+the right order is the mean of max(P, 1 - P): what an order by the posteriors gets right.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ CERTAIN = 0.95
 KNOWN = 0.5
 """Share of the variance of its comparisons that may be left in an item whose place is known."""
 
+OWN = 0.5
+"""Share of its posterior that an item's own impressions must make up."""
+
 OTHERS = 200
 """Items of its query, evenly spaced, that each item is compared with where a query has more."""
 
@@ -37,12 +41,15 @@ _PAIRS = 4_000_000
 
 
 class Order(NamedTuple):
-    """What is known of the order of items. By item: `place`, the expected share of the others that it beats; `open`,
-    the share of its comparisons' variance that the clicks leave. By query that has two items or more: `right`, the
+    """What is known of the order of items.
+
+    By item: `place`, the expected share of the others that it beats; `open`, the share of its comparisons' variance
+    that the clicks leave; `evidence` as given. By query that has two items or more: `right`, the
     expected share of pairs in the right order, and `certain`, the share of pairs certain at 95%; `query`: its code."""
 
     place: Floats
     open: Floats
+    evidence: Floats
     query: Ints
     right: Floats
     certain: Floats
@@ -50,7 +57,7 @@ class Order(NamedTuple):
     @property
     def known(self) -> NDArray[np.bool_]:
         """By item: whether its place is known."""
-        return np.asarray(self.open <= KNOWN)
+        return np.asarray((self.open <= KNOWN) & (self.evidence >= OWN))
 
 
 def beats(shape: Floats, rate: Floats, other_shape: Floats, other_rate: Floats) -> Floats:
@@ -58,11 +65,12 @@ def beats(shape: Floats, rate: Floats, other_shape: Floats, other_rate: Floats) 
     return np.asarray(betainc(other_shape, shape, other_rate / (rate + other_rate)))
 
 
-def order_items(shape: Floats, rate: Floats, query: Ints, population: tuple[float, float]) -> Order:
+def order_items(shape: Floats, rate: Floats, evidence: Floats, query: Ints, population: tuple[float, float]) -> Order:
     """Compare the items of every query; `query` holds codes. `population`: shape and rate of what an item that is alone
     in its query is compared with. Items without a posterior (NaN) are compared with nothing: all is open."""
     place, left = np.full(len(shape), 0.5), np.ones(len(shape))
     usable = np.flatnonzero(np.isfinite(shape) & np.isfinite(rate))
+    own = evidence >= OWN
     found: list[tuple[Ints, Floats, Floats]] = []
     for rows in _stack_queries(query, usable):
         n = rows.shape[1]
@@ -77,14 +85,14 @@ def order_items(shape: Floats, rate: Floats, query: Ints, population: tuple[floa
         p[:, others, np.arange(len(others))] = np.nan  # itself
         place[rows], left[rows] = np.nanmean(p, axis=2), np.nanmean(4.0 * p * (1.0 - p), axis=2)
         sure = np.fmax(p, 1.0 - p)
-        certain = np.where(np.isnan(p), np.nan, sure >= CERTAIN)
+        certain = np.where(np.isnan(p), np.nan, (sure >= CERTAIN) & own[a] & own[b])
         found.append((query[rows[:, 0]], np.nanmean(sure, axis=(1, 2)), np.nanmean(certain, axis=(1, 2))))
     codes, right, sure = (
         (np.concatenate(part) for part in zip(*found, strict=True))
         if found
         else (np.empty(0, np.int64), np.empty(0), np.empty(0))
     )
-    return Order(place, left, codes, right, sure)
+    return Order(place, left, evidence, codes, right, sure)
 
 
 def _stack_queries(query: Ints, usable: Ints) -> Iterator[Ints]:

@@ -1,7 +1,7 @@
 """The shape all estimators share: the constructor stores parameters, `fit` returns self, results end in `_`.
 
 Scale is fixed here, for every model alike: within a component only ratios of propensities are determined
-(Theorem 1), so the largest propensity is set to 1, and relevance takes up the factor.
+(Theorem 1), so the largest propensity that is measured well is set to 1, and relevance takes up the factor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from elute._util.models import describe_parameters, refuse_attribute
 from elute.cells.counts import Counts, sum_by_item
 from elute.errors import EluteError, NotRecoverable
-from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, pose
+from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, find_scales, pose
 from elute.estimate.solve.standard_errors import log_errors
 from elute.log import LogSource, as_log
 from elute.progress import Progress, silent
@@ -180,10 +180,9 @@ def start_propensities(start: float | Floats, merged: Codes) -> Floats:
 
 
 def rescale(problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
-    """The largest propensity of each component becomes 1; a component without any above 0 stays as it is."""
-    largest = np.zeros(int(problem.component.max()) + 1)
-    np.maximum.at(largest, problem.component, np.nan_to_num(propensity))
-    largest[largest == 0] = 1.0
+    """The largest propensity of each component becomes 1, of those that are measured well (`find_reliable`); a
+    component without any above 0 stays as it is."""
+    largest = find_scales(propensity, problem.component, problem.reliable)
     return propensity / largest[problem.component], relevance * largest[problem.item_component]
 
 

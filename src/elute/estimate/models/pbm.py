@@ -231,6 +231,7 @@ class PBM(Estimator):
         if self._beta is None:
             return fit_items(*problem.cells, o, BARRIER)
         o, largest = rescale(problem, o, np.ones(problem.n_items))
+        o = np.minimum(o, 1.0)
         return np.asarray(posterior(*problem.cells, o, *self._beta, np.arange(problem.n_items)).mean / largest)
 
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
@@ -249,7 +250,8 @@ class PBM(Estimator):
         if self._beta is None:
             mass = masses(problem.cells.offsets, information(*problem.cells[:3], relevance, propensity))
             return 1.0 / np.where(mass > 0, mass, np.nan)
-        own = posterior(*problem.cells, np.nan_to_num(propensity), *self._beta, np.arange(problem.n_items))
+        o = np.minimum(np.nan_to_num(propensity), 1.0)
+        own = posterior(*problem.cells, o, *self._beta, np.arange(problem.n_items))
         return np.where(np.isnan(relevance), np.nan, own.log_variance)
 
     @property
@@ -270,7 +272,7 @@ class PBM(Estimator):
         if self._held_priors and self._held_priors[1]:
             return self._held_priors[1]
         o = rescale(problem, np.where(found.apart, 0.0, found.o), np.ones(problem.n_items))[0]
-        return fit_beta(problem.cells, o, np.flatnonzero(~found.lost))
+        return fit_beta(problem.cells, np.minimum(o, 1.0), np.flatnonzero(~found.lost))
 
     def _choose_start(self, problem: Problem, cells: Cells) -> Floats:
         """Propensities to start Newton from."""

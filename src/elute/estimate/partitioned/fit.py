@@ -43,7 +43,7 @@ from elute.estimate.priors.beta import fit_beta
 from elute.estimate.solve import boundary
 from elute.estimate.solve.interior import BARRIER, Maximum, describe_distance
 from elute.estimate.solve.laplacian import LinearSolution, conjugate_gradients
-from elute.estimate.solve.problem import Codes, Floats
+from elute.estimate.solve.problem import Codes, Floats, find_reliable, find_scales
 from elute.estimate.solve.standard_errors import DRAWS, invert_scaled
 from elute.identify.components import number_components
 from elute.identify.information import find_references
@@ -139,13 +139,11 @@ def fit(
     reasons = [found.reason] if found.reason else []
     if apart.any():
         reasons.append(boundary.describe_apart(apart, names))
-    largest = np.zeros(int(component.max()) + 1)
-    np.maximum.at(largest, component, np.where(apart, 0.0, o))
-    largest[largest == 0] = 1.0
+    largest = find_scales(np.where(apart, 0.0, o), component, find_reliable(outline.linking, component))
     fitted = FittedFactors(codes, of_factor, component, o, apart, largest, None)
     if beta:
         sample = partitions.map_reduce(SampleTask(fitted, int(outline.items_by_clicks.sum())), join_cells)
-        prior = fit_beta(sample, np.nan_to_num(fitted.propensity), np.arange(len(sample.offsets) - 1))
+        prior = fit_beta(sample, fitted.bounded, np.arange(len(sample.offsets) - 1))
         fitted = replace(fitted, beta=prior)
     precision = partitions.map_reduce(PrecisionTask(fitted, keep_matrix), Precision.merge)
     return FitByPartition(

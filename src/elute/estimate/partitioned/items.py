@@ -74,6 +74,11 @@ class FittedFactors:
         """As reported: the largest of a component is 1, NaN for factors apart."""
         return np.where(self.apart, np.nan, self.o / self.largest[self.component])
 
+    @property
+    def bounded(self) -> Floats:
+        """As the prior on relevance takes them: at most 1."""
+        return np.minimum(np.nan_to_num(self.propensity), 1.0)
+
     def fit_items(self, partition: Partition) -> Items:
         cells = pose_partition(partition, self.codes)
         first = boundary.group_by_clicks(cells, len(self.o)).first
@@ -82,7 +87,7 @@ class FittedFactors:
         lost = (first >= 0) & self.apart[first]
         if self.beta is None:
             return Items(cells, within, fit_items(*within, self.o, BARRIER), lost, None)
-        own = posterior(*cells, np.nan_to_num(self.propensity), *self.beta, np.arange(len(first)))
+        own = posterior(*cells, self.bounded, *self.beta, np.arange(len(first)))
         r = own.mean / self._find_largest(cells)
         if lost.any():
             r = np.where(lost, fit_items(*within, self.o, BARRIER), r)

@@ -14,7 +14,7 @@ from elute.cells.counts import Amounts, Cells
 from elute.cells.partitions import Partition
 from elute.estimate.solve import boundary, conditional
 from elute.estimate.solve.laplacian import grounded_laplacian, multiply
-from elute.estimate.solve.problem import Codes, Floats, total_by_factor, total_by_item
+from elute.estimate.solve.problem import Codes, Floats, total_by_factor, total_by_item, total_linking_clicks
 from elute.estimate.solve.profile import BELOW_ONE, fit_items, scale_barrier
 from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.jit import jit
@@ -35,13 +35,15 @@ def pose_partition(partition: Partition, codes: Codes) -> Cells:
 
 
 class Outline(NamedTuple):
-    """What is to be known before a fit. Forests by factor: all cells', and that of cells with clicks; `clicked` and
-    `shown` by factor; items by their number of clicks; cells clicked every time."""
+    """What is to be known before a fit. Forests by factor: all cells', and that of cells with clicks; `clicked`,
+    `shown` and `linking` (clicks of items shown under another too) by factor; items by their number of clicks; cells
+    clicked every time."""
 
     root: Codes
     clicked_root: Codes
     clicked: Floats
     shown: Floats
+    linking: Floats
     items_by_clicks: NDArray[np.int64]
     bounds: int
 
@@ -51,6 +53,7 @@ class Outline(NamedTuple):
             merge_edges(self.clicked_root, spanning_edges(other.clicked_root)),
             self.clicked + other.clicked,
             self.shown + other.shown,
+            self.linking + other.linking,
             self.items_by_clicks + other.items_by_clicks,
             self.bounds + other.bounds,
         )
@@ -73,6 +76,7 @@ class OutlineTask:
             clicked_root=boundary.group_by_clicks(cells, n).group,
             clicked=total_by_factor(cells.factor, cells.clicks, n),
             shown=total_by_factor(cells.factor, cells.impressions, n),
+            linking=total_linking_clicks(cells.offsets, cells.factor, cells.clicks, n),
             items_by_clicks=np.bincount(clicks, minlength=CLICKS),
             bounds=int(np.count_nonzero(cells.impressions == cells.clicks)),
         )

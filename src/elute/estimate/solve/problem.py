@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +20,11 @@ from elute.kernels.merge import merge_cells, merge_factors
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
+
+ENOUGH = 100
+"""Linking clicks of a factor whose log-propensity has a standard error of .1, were all others known."""
+
+_TENTH = 10.0
 
 
 class MergingPlan(Protocol):
@@ -53,6 +59,11 @@ class Problem:
         """By item; all factors of an item lie in one component."""
         return self.component[self.cells.factor[self.cells.offsets[:-1]]]
 
+    @cached_property
+    def reliable(self) -> NDArray[np.bool_]:
+        """By factor here: whether it may be what others are measured by."""
+        return find_reliable(total_linking_clicks(*self.cells[:2], self.cells.clicks, self.n_factors), self.component)
+
     def name_factors(self, factors: NDArray[np.integer]) -> str:
         """The first few of some factors in words."""
         return name_factors(self.factors, self.merged, factors)
@@ -81,6 +92,39 @@ def name_factors(table: pa.Table, merged: Codes, some: NDArray[np.integer]) -> s
     """The first few of some merged factors in words; one goes by its first member."""
     first = np.unique(merged, return_index=True)[1][some]
     return describe_some(table.column_names, [list(row.values()) for row in to_rows(table, first)])
+
+
+def find_reliable(linking: Floats, component: Codes) -> NDArray[np.bool_]:
+    """Which factors are measured well enough to be the reference of their component.
+
+    The largest propensity is 1 (Theorem 1 leaves the scale open), but the largest of all may be a factor seen six
+    times, and everything would then be known as badly as that. So only factors count that have `ENOUGH` clicks by items
+    which were shown elsewhere too, or a tenth of the most that any of their component has."""
+    most = np.zeros(int(component.max(initial=0)) + 1)
+    np.maximum.at(most, component, linking)
+    return np.asarray(linking >= np.minimum(ENOUGH, most / _TENTH)[component])
+
+
+def find_scales(propensity: Floats, component: Codes, reliable: NDArray[np.bool_]) -> Floats:
+    """By component: the largest propensity of those that may be the reference; 1 where none is above 0."""
+    largest = np.zeros(int(component.max(initial=0)) + 1)
+    np.maximum.at(largest, component[reliable], np.nan_to_num(propensity[reliable]))
+    lacks = largest == 0
+    if lacks.any():
+        np.maximum.at(largest, component, np.where(lacks[component], np.nan_to_num(propensity), 0.0))
+    largest[largest == 0] = 1.0
+    return largest
+
+
+@jit
+def total_linking_clicks(offsets: NDArray[np.int64], factor: Codes, clicks: Amounts, n_factors: int) -> Floats:
+    """By factor: clicks of items that were shown under another factor too; all others say nothing of propensities."""
+    out = np.zeros(n_factors)
+    for item in range(offsets.shape[0] - 1):
+        if offsets[item + 1] - offsets[item] > 1:
+            for cell in range(offsets[item], offsets[item + 1]):
+                out[factor[cell]] += clicks[cell]
+    return out
 
 
 @jit

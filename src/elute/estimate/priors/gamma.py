@@ -1,0 +1,231 @@
+"""What is known of every item's relevance, as a Gamma distribution: few clicks, propensities with errors, and a prior
+that knows where an item was shown.
+
+Given propensities, an item of C clicks has exposure E = Σ n·o, the impressions it would have needed where all is seen,
+and C is nearly Poisson with mean r·E. With r ~ Gamma(a, a/μ) the posterior is Gamma(a + C, a/μ + E): closed, also for
+items never clicked.
+
+- **The prior's mean μ depends on where the item was shown**, and must: a ranker sees to it that items far down are
+  worse. One mean for all would have every item that nobody saw look average, and so reward the bottom of the page. The
+  mean relevance under factor t is μ_t = c_t/(n_t·o_t); an item's μ is their mean over its impressions. The shape a is
+  one for all: a prior says as much as `a` clicks do. It shows in how items of the same mean differ: two impressions
+  of an item have clicks of covariance p·p'/a, so E (C - M)² = Σ n·p(1-p) + (M² - Σ n·p²)/a with p = μ·o, M = Σ n·p.
+  Items shown once say nothing of it.
+- **Clicks are binomial, not Poisson**: an item's C and E count κ = Σ n·p/(1-p) / Σ n·p times, which is the information
+  that its impressions carry about log r, at its shrunk relevance.
+- **They vary more than that** where the same users come again: both are divided by the log's dispersion.
+- **Propensities have errors**: with weights m = n·o/E of an item's factors, Σ m·se bounds the error of log E. Its
+  square is added to the variance of log r (`polygamma.widen`).
+
+`evidence` is the share of the posterior that is the item's own: E against the prior's a/μ, or 1/μ, the exposure of a
+click, where that is more.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.cells.counts import Amounts, Cells
+from elute.estimate.priors.polygamma import widen
+from elute.estimate.solve.problem import Codes, Floats
+from elute.kernels.jit import jit
+
+SAMPLE = 20_000
+"""Items, evenly spaced, that the shape is fitted to."""
+
+_SHAPES = 0.05, 200.0
+"""Of a: from items that are nearly all or nothing to items that are nearly alike."""
+
+_ROUNDS = 8
+
+_BORROWED = 10.0
+"""Clicks at the mean of its component with which a factor's mean relevance is steadied."""
+
+
+class Population(NamedTuple):
+    """The prior of all items. `mean`: of relevance by factor; `shape`: what it says, in clicks; `dispersion`: the
+    variance of clicks over that of independent ones, at least 1."""
+
+    shape: float
+    mean: Floats
+    dispersion: float
+
+    def summarise(self, shown: Floats) -> dict[str, float]:
+        """Shape and rate at the mean over all impressions, as files keep them; `shown` by factor."""
+        overall = float((self.mean * shown).sum() / shown.sum())
+        return {"shape": self.shape, "rate": self.shape / overall, "dispersion": self.dispersion}
+
+
+class Knowledge(NamedTuple):
+    """By item: the posterior of relevance, Gamma(`shape`, `rate`), and the share of it that is the item's own. NaN
+    where clicks were made under a factor of unknown propensity."""
+
+    shape: Floats
+    rate: Floats
+    evidence: Floats
+
+
+def fit_population(
+    cells: Cells, o: Floats, log_se: Floats, component: Codes, items: NDArray[np.integer] | None = None
+) -> Population:
+    """The prior of some items, all by default; `o` and `log_se` by factor, NaN where unknown."""
+    mean = average_relevance(cells, o, log_se, component)
+    every = np.arange(len(cells.offsets) - 1) if items is None else items
+    chosen = every[np.unique(np.linspace(0, len(every) - 1, min(len(every), SAMPLE)).astype(np.int64))]
+    shape = 1.0 / _fit_spread(*_list_moments(*cells, o, mean, chosen))
+    return Population(shape, mean, measure_dispersion(*cells, np.nan_to_num(o)))
+
+
+def _fit_spread(squares: Floats, noise: Floats, pairs: Floats) -> float:
+    """1/a from E (C - M)² = noise + pairs/a: least squares, weighted by the inverse of their variance, which for rare
+    clicks is V + 2V². One value of 1 with a standard error of 1 stands for what else is known of such logs."""
+    spread = 1.0
+    for _ in range(_ROUNDS):
+        variance = noise + spread * pairs
+        weight = pairs / np.maximum(variance + 2.0 * variance**2, np.finfo(float).tiny)
+        spread = float((1.0 + weight @ (squares - noise)) / (1.0 + weight @ pairs))
+        spread = min(max(spread, 1.0 / _SHAPES[1]), 1.0 / _SHAPES[0])
+    return spread
+
+
+def average_relevance(cells: Cells, o: Floats, log_se: Floats, component: Codes) -> Floats:
+    """c/(n·o) of every factor, drawn towards its component's mean: by a few clicks, and as far as errors of o, not
+    relevance, explain how the factors differ (in logarithms, τ²/(τ² + se²) of a difference stays)."""
+    n = len(o)
+    shown, clicked = (np.bincount(cells.factor, amounts, n) for amounts in (cells.impressions, cells.clicks))
+    seen = np.where(o > 0, shown * np.nan_to_num(o), 0.0)
+    parts = int(component.max(initial=0)) + 1
+    total, reach = (np.bincount(component, np.where(seen > 0, part, 0.0), parts) for part in (clicked, seen))
+    overall = (np.maximum(total, 0.5) / np.maximum(reach, 1.0))[component]
+    own = (clicked + _BORROWED) / (seen + _BORROWED / overall)
+    away, error = np.where(seen > 0, np.log(own / overall), 0.0), np.nan_to_num(log_se) ** 2
+    weight = clicked / max(float(clicked.sum()), 1.0)
+    between = max(float(weight @ away**2 - weight @ error), 0.0)
+    kept = np.divide(between, between + error, out=np.ones(n), where=between + error > 0)
+    return np.asarray(overall * np.exp(kept * away))
+
+
+def know_items(
+    cells: Cells, o: Floats, log_se: Floats, population: Population, items: NDArray[np.integer] | None = None
+) -> Knowledge:
+    """The posterior of some items, all by default; `o` and `log_se` by factor. A propensity without an error (NaN)
+    counts as known."""
+    chosen = np.arange(len(cells.offsets) - 1) if items is None else np.asarray(items, np.int64)
+    clicks, exposure, mean, spread = _gather(*cells, o, population.mean, np.nan_to_num(log_se), chosen)
+    a, b = population.shape, population.shape / mean
+    weight = _binomial(*cells[:3], np.nan_to_num(o), (a + clicks) / (b + exposure), chosen) / population.dispersion
+    shape, rate = a + weight * clicks, b + weight * exposure
+    evidence = weight * exposure / (max(a, 1.0) / mean + weight * exposure)
+    widen(shape, rate, spread**2)
+    return Knowledge(shape, rate, evidence)
+
+
+@jit
+def measure_dispersion(
+    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats
+) -> float:
+    """Given an item's clicks C, those under factor t have expectation C·s, s = n·o/Σ n·o, and variance C·s·(1 - s) if
+    they are independent. The sum of squares over that of variances, at least 1."""
+    squares = 0.0
+    expected = 0.0
+    for item in range(offsets.shape[0] - 1):
+        begin, end = offsets[item], offsets[item + 1]
+        total = 0.0
+        reach = 0.0
+        for cell in range(begin, end):
+            total += clicks[cell]
+            reach += impressions[cell] * o[factor[cell]]
+        if end - begin < 2 or total == 0.0 or reach == 0.0:
+            continue
+        for cell in range(begin, end):
+            share = impressions[cell] * o[factor[cell]] / reach
+            squares += (clicks[cell] - total * share) ** 2
+            expected += total * share * (1.0 - share)
+    return max(1.0, squares / expected) if expected > 0.0 else 1.0
+
+
+@jit
+def _list_moments(
+    offsets: NDArray[np.int64],
+    factor: Codes,
+    impressions: Amounts,
+    clicks: Amounts,
+    o: Floats,
+    mean: Floats,
+    items: NDArray[np.int64],
+) -> tuple[Floats, Floats, Floats]:
+    """By item: (C - M)², Σ n·p(1-p) and M² - Σ n·p², over cells of known propensity."""
+    n = items.shape[0]
+    squares, noise, pairs = np.zeros(n), np.zeros(n), np.zeros(n)
+    for i in range(n):
+        shown = mu = 0.0
+        for cell in range(offsets[items[i]], offsets[items[i] + 1]):
+            shown += impressions[cell]
+            mu += impressions[cell] * mean[factor[cell]]
+        mu /= shown
+        total = expected = own = 0.0
+        for cell in range(offsets[items[i]], offsets[items[i] + 1]):
+            if o[factor[cell]] > 0.0:
+                p = min(mu * o[factor[cell]], 0.95)
+                total += clicks[cell]
+                expected += impressions[cell] * p
+                own += impressions[cell] * p * p
+        squares[i], noise[i], pairs[i] = (total - expected) ** 2, expected - own, expected**2 - own
+    return squares, noise, pairs
+
+
+@jit
+def _gather(
+    offsets: NDArray[np.int64],
+    factor: Codes,
+    impressions: Amounts,
+    clicks: Amounts,
+    o: Floats,
+    mean: Floats,
+    log_se: Floats,
+    items: NDArray[np.int64],
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """By item: clicks (NaN where some were made under an unknown propensity), exposure, the prior's mean, and a bound
+    on the error of its log exposure."""
+    n = items.shape[0]
+    total, reach, mu, spread = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    for i in range(n):
+        shown = 0.0
+        for cell in range(offsets[items[i]], offsets[items[i] + 1]):
+            t = factor[cell]
+            shown += impressions[cell]
+            mu[i] += impressions[cell] * mean[t]
+            total[i] += clicks[cell]
+            if o[t] > 0.0:
+                reach[i] += impressions[cell] * o[t]
+                spread[i] += impressions[cell] * o[t] * log_se[t]
+            elif clicks[cell] > 0:
+                total[i] = math.nan
+        mu[i] /= shown
+        if reach[i] > 0.0:
+            spread[i] /= reach[i]
+    return total, reach, mu, spread
+
+
+@jit
+def _binomial(
+    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, o: Floats, r: Floats, items: NDArray[np.int64]
+) -> Floats:
+    """κ of every item; 1 for one without exposure."""
+    out = np.ones(items.shape[0])
+    for i in range(items.shape[0]):
+        expected = 0.0
+        carried = 0.0
+        for cell in range(offsets[items[i]], offsets[items[i] + 1]):
+            n = float(impressions[cell])
+            p = min(r[i] * o[factor[cell]], n / (n + 1.0))
+            if p > 0.0:
+                expected += n * p
+                carried += n * p / (1.0 - p)
+        if expected > 0.0:
+            out[i] = carried / expected
+    return out
