@@ -108,6 +108,7 @@ class PBM(Estimator):
         super().__init__(seed=seed, tolerance=tolerance, max_iter=max_iter, start=start, progress=progress)
         self.prior = prior
         self.relevance_prior = relevance_prior
+        self._shrinks = relevance_prior == "beta"
         self._held_priors: tuple[dict[str, float] | None, Beta | None] | None = None
         self._strengths: dict[str, float] | None = None
         self._by_partition: FitByPartition | None = None

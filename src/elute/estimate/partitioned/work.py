@@ -36,14 +36,15 @@ def pose_partition(partition: Partition, codes: Codes) -> Cells:
 
 class Outline(NamedTuple):
     """What is to be known before a fit. Forests by factor: all cells', and that of cells with clicks; `clicked`,
-    `shown` and `linking` (clicks of items shown under another too) by factor; items by their number of clicks; cells
-    clicked every time."""
+    `shown`, `linking` (clicks of items shown under another too) and `cells` by factor; items by their number of clicks;
+    cells clicked every time."""
 
     root: Codes
     clicked_root: Codes
     clicked: Floats
     shown: Floats
     linking: Floats
+    cells: NDArray[np.int64]
     items_by_clicks: NDArray[np.int64]
     bounds: int
 
@@ -54,6 +55,7 @@ class Outline(NamedTuple):
             self.clicked + other.clicked,
             self.shown + other.shown,
             self.linking + other.linking,
+            self.cells + other.cells,
             self.items_by_clicks + other.items_by_clicks,
             self.bounds + other.bounds,
         )
@@ -77,6 +79,7 @@ class OutlineTask:
             clicked=total_by_factor(cells.factor, cells.clicks, n),
             shown=total_by_factor(cells.factor, cells.impressions, n),
             linking=total_linking_clicks(cells.offsets, cells.factor, cells.clicks, n),
+            cells=np.bincount(cells.factor, minlength=n),
             items_by_clicks=np.bincount(clicks, minlength=CLICKS),
             bounds=int(np.count_nonzero(cells.impressions == cells.clicks)),
         )

@@ -74,7 +74,7 @@ def fit_population(
 ) -> Population:
     """The prior of some items, all by default; `o` and `log_se` by factor, NaN where unknown."""
     mean = average_relevance(cells, o, log_se, component)
-    every = np.arange(len(cells.offsets) - 1) if items is None else items
+    every = np.arange(len(cells.offsets) - 1) if items is None else items.astype(np.int64)
     chosen = every[np.unique(np.linspace(0, len(every) - 1, min(len(every), SAMPLE)).astype(np.int64))]
     shape = 1.0 / _fit_spread(*_list_moments(*cells, o, mean, chosen))
     return Population(shape, mean, measure_dispersion(*cells, np.nan_to_num(o)))
@@ -122,6 +122,18 @@ def know_items(
     evidence = weight * exposure / (max(a, 1.0) / mean + weight * exposure)
     widen(shape, rate, spread**2)
     return Knowledge(shape, rate, evidence)
+
+
+def weigh_cells(cells: Cells, o: Floats, population: Population) -> tuple[Floats, Floats]:
+    """Information about log propensities: of every cell for Poisson clicks, C·n·o/E; and κ of every item, by which
+    binomial ones have more."""
+    every = np.arange(len(cells.offsets) - 1)
+    clicks, exposure, mean, _ = _gather(*cells, o, population.mean, np.zeros(len(o)), every)
+    known = np.nan_to_num(clicks)
+    per = np.divide(known, exposure, out=np.zeros_like(exposure), where=exposure > 0)
+    w = per.repeat(np.diff(cells.offsets)) * cells.impressions * np.nan_to_num(o)[cells.factor]
+    shrunk = (population.shape + known) / (population.shape / mean + exposure)
+    return w, _binomial(*cells[:3], np.nan_to_num(o), shrunk, every)
 
 
 @jit

@@ -1,0 +1,229 @@
+"""How much of a log is known: propensities to the precision asked, places of items, order within queries.
+
+Structure says which ratios *can* be learnt (Theorem 1, of click probabilities). A log has click counts, and on a sparse
+one these part ways. So the position-based model is fitted, errors are taken from its information and from how much the
+clicks of a cluster depend on each other (`dependence`), and what follows for items and queries from their posteriors
+(`pairs`). Large logs are sampled (`sample`); what that costs is said in `notes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.cells.counts import Clustered
+from elute.estimate.models.pbm import PBM
+from elute.estimate.priors.gamma import Population, fit_population, know_items, weigh_cells
+from elute.estimate.solve import boundary
+from elute.estimate.solve.laplacian import diagonal
+from elute.estimate.solve.problem import Floats, find_scales
+from elute.known.covariance import Covariance, find_covariance
+from elute.known.dependence import Dependence, find_effects, score_impressions, score_items, sum_squares
+from elute.known.pairs import Order, order_items
+from elute.known.sample import Sample
+from elute.progress import Progress, silent
+
+TARGET = 0.1
+"""Standard error of a log propensity that counts as known: within 10%, or 20% with 95% confidence. A ranker that
+weighs clicks by 1/propensity is then off by as much."""
+
+QUERIES, ITEMS = 2_000, 40_000
+"""Queries and items, at most, whose order is looked at: shares of them are within 2 points with 95% confidence."""
+
+_SEED = 0
+
+Flags = NDArray[np.bool_]
+
+
+class Shares(NamedTuple):
+    """What is known of items and queries, from as many as were sampled; None where the log has no queries."""
+
+    items_known: float
+    items_sampled: int
+    queries_ordered: float | None
+    pairs_right: float | None
+    queries_sampled: int
+
+
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """By factor of the problem (merged by a plan): `propensity` and `log_se`, which is that of independent clicks times
+    the root of the design effect. `apart`: factors that no chain of clicks ties to the rest of their component;
+    `unclicked`: factors without a click."""
+
+    sample: Sample
+    target: float
+    propensity: Floats
+    plain_se: Floats
+    log_se: Floats
+    reference: NDArray[np.int64]
+    apart: Flags
+    unclicked: Flags
+    dependence: Dependence | None
+    population: Population
+    shares: Shares
+    notes: tuple[str, ...]
+
+    @property
+    def estimable(self) -> bool:
+        """Whether the maximum exists: every ratio that clicks could determine, they do."""
+        return bool(self.sample.clicked.sum() > 0 and not self.apart.any())
+
+    @property
+    def is_reference(self) -> Flags:
+        return np.asarray(self.reference == np.arange(len(self.reference)))
+
+    @property
+    def known(self) -> Flags:
+        """Factors whose propensity is known to the target. What others are measured by is known if one of these is; a
+        factor alone in its component has nothing to be compared with, unless it is the only one."""
+        out = np.nan_to_num(self.log_se, nan=np.inf) <= self.target
+        measured = np.zeros(len(out), np.bool_)
+        measured[self.reference[out & ~self.is_reference]] = True
+        return np.asarray(np.where(self.is_reference, measured | (len(out) == 1), out) & ~self.unclicked)
+
+    @property
+    def errors(self) -> Floats:
+        """Standard errors of all factors that others are not measured by; infinite where there is no estimate."""
+        return np.nan_to_num(self.log_se[~self.is_reference], nan=np.inf)
+
+    @property
+    def largest_log_se(self) -> float | None:
+        return _finite_or_none(self.errors.max()) if len(self.errors) else None
+
+    @property
+    def median_log_se(self) -> float | None:
+        return _finite_or_none(float(np.median(self.errors))) if len(self.errors) else None
+
+    @property
+    def design_effect(self) -> float:
+        return 1.0 if self.dependence is None else self.dependence.typical
+
+    @property
+    def impressions_known_share(self) -> float:
+        return float(self.sample.shown[self.known].sum() / self.sample.shown.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The field `precision` of `elute check --json`, less what a structure must add."""
+        shares, found = self.shares, self.dependence
+        return {
+            "target_log_se": self.target,
+            "factors_known": int(np.count_nonzero(self.known[self.sample.problem.merged])),
+            "impressions_known_share": self.impressions_known_share,
+            "items_known_share": shares.items_known,
+            "queries_ordered_share": shares.queries_ordered,
+            "pairs_right_share": shares.pairs_right,
+            "largest_log_se": self.largest_log_se,
+            "median_log_se": self.median_log_se,
+            "design_effect": self.design_effect,
+            "clusters": None if found is None else {"by": found.by, "number": found.clusters},
+            "items_sampled": shares.items_sampled,
+            "queries_sampled": shares.queries_sampled,
+            "notes": list(self.notes),
+        }
+
+
+def _finite_or_none(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def measure(
+    sample: Sample,
+    target: float = TARGET,
+    *,
+    cluster: str | None = None,
+    read_clusters: Callable[[], Clustered] | None = None,
+    progress: Progress = silent,
+) -> Precision:
+    """Measure a log. `cluster`: the column `sample.query` comes from, or that of `read_clusters`, which gives the cells
+    by cluster."""
+    progress("measuring what is known", 0, 0)
+    problem, n = sample.problem, sample.problem.n_factors
+    unclicked = np.asarray(sample.clicked == 0)
+    main = boundary.find_main_parts(sample.clicked, problem.component, sample.part)
+    apart = ~np.isin(sample.part, [boundary.NOWHERE, *main])
+    fitted = PBM(relevance_prior="beta", progress=progress).fit_factors(problem)
+    o = np.where(apart | unclicked | fitted.apart, 0.0, fitted.o)
+    o = o / find_scales(o, problem.component, problem.reliable)[problem.component]
+    w, boost = weigh_cells(problem.cells, o, fit_population(problem.cells, o, np.zeros(n), problem.component))
+    sizes = np.diff(problem.cells.offsets)
+    covariance = find_covariance(problem.cells, w * (sample.weight * boost).repeat(sizes), o, problem.component)
+    boosted = float(w @ boost.repeat(sizes) / max(float(w.sum()), 1.0))
+    found = _find_dependence(sample, o, w, boosted, cluster, read_clusters)
+    plain = np.sqrt(covariance.variance)
+    log_se = plain if found is None else plain * np.sqrt(found.effect)
+    population = fit_population(problem.cells, o, log_se, problem.component)
+    shares = _measure_order(sample, np.where(apart, np.nan, o), log_se, population)
+    notes = _describe_approximations(sample, covariance, int((fitted.apart & ~apart).sum()))
+    return Precision(
+        sample, target, o, plain, log_se, covariance.reference, apart, unclicked, found, population, shares, notes
+    )
+
+
+def _find_dependence(
+    sample: Sample,
+    o: Floats,
+    w: Floats,
+    boost: float,
+    cluster: str | None,
+    read_clusters: Callable[[], Clustered] | None,
+) -> Dependence | None:
+    """By the clusters that are given; None where there are none. `w`: information of Poisson clicks."""
+    problem = sample.problem
+    if cluster is None or (read_clusters is None and sample.query is None):
+        return None
+    poisson = find_covariance(problem.cells, w, o, problem.component)
+    if read_clusters is not None:
+        rows = read_clusters()
+        rows = rows._replace(factor=problem.merged[rows.factor])
+        scores = score_impressions(problem.cells, o, rows, sample.position)
+        alone = score_impressions(problem.cells, o, rows._replace(cluster=np.arange(len(rows.item))), sample.position)
+        return find_effects(cluster, scores, poisson, sum_squares(alone, poisson)[0], 1.0)
+    scores = score_items(problem.cells, o, np.asarray(sample.query))
+    return find_effects(cluster, scores, poisson, _find_baseline(sample, w, poisson), boost)
+
+
+def _find_baseline(sample: Sample, w: Floats, poisson: Covariance) -> Floats:
+    """By factor: the squares that independent clicks give. With V at hand, V·L·V = V."""
+    if len(poisson.matrix):
+        return poisson.variance
+    return diagonal(*sample.problem.cells[:2], w, sample.problem.n_factors)
+
+
+def _measure_order(sample: Sample, o: Floats, log_se: Floats, population: Population) -> Shares:
+    """Of some queries, or of some items where there are none."""
+    rng, n = np.random.default_rng(_SEED), sample.problem.n_items
+    query = np.arange(n) if sample.query is None else sample.query
+    codes, sizes = np.unique(query, return_counts=True)
+    drawn = rng.permutation(len(codes))[: ITEMS if sample.query is None else QUERIES]
+    drawn = drawn[: max(1, int(np.searchsorted(np.cumsum(sizes[drawn]), ITEMS)))]
+    chosen = np.flatnonzero(np.isin(query, codes[drawn]))
+    know = know_items(sample.problem.cells, o, log_se, population, chosen)
+    overall = float(np.average(population.mean, weights=sample.shown))
+    found: Order = order_items(*know, query[chosen], (population.shape, population.shape / overall))
+    some = len(found.query) > 0
+    return Shares(
+        items_known=float(found.known.mean()),
+        items_sampled=len(chosen),
+        queries_ordered=float(found.certain.mean()) if some else None,
+        pairs_right=float(found.right.mean()) if some else None,
+        queries_sampled=len(found.query),
+    )
+
+
+def _describe_approximations(sample: Sample, covariance: Covariance, untied: int) -> tuple[str, ...]:
+    """What was not computed from everything, and how far off that may be."""
+    notes = []
+    if sample.share < 1:
+        notes.append(
+            f"measured on {sample.problem.n_items:,} of {sample.items:,} items; sums over all are estimated from them"
+        )
+    if covariance.relative_error:
+        notes.append(f"standard errors are drawn, and off by about {covariance.relative_error:.0%} of themselves")
+    if untied:
+        notes.append(f"the sample does not tie {untied:,} factors to the rest: they count as not known")
+    return tuple(notes)
