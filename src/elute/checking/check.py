@@ -1,24 +1,33 @@
-"""The verdict: can relevance be recovered from this log, and for which queries?"""
+"""The verdict: can relevance be recovered from this log, for which queries, and how much of it is known?"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from elute._util.text import format_count, format_share, list_rows
 from elute.cells.counts import Counts
+from elute.cells.factors import to_rows
 from elute.cells.rankable import Rankable
 from elute.cells.structure import Structure
 from elute.checking import details, health
+from elute.checking.coarser import Coarser, propose_items
 from elute.checking.explore import Subset
 from elute.checking.explore import explore as explore_subsets
-from elute.checking.probability import Point
-from elute.checking.probability import sample_curve as sample_curve
+from elute.checking.growth import FORWARD, Stage, grow, join_stages
+from elute.checking.measured import measure_log
+from elute.checking.missing import find_missing
+from elute.checking.probability import SHARES, Point, sample_curve
+from elute.checking.rung import TONES, WORDS, Bar, Rung, find_rung, reaches, write_sentence
+from elute.checking.thin import Filter, propose_filter
 from elute.identify.components import Components, LinkingPlan, find_components
+from elute.known.precision import TARGET, Precision
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Result
-from elute.results.card import Bars, Card, Tone
+from elute.results.card import Bars, Card
 
 if TYPE_CHECKING:
     from elute.estimate.inference.certificate import Certificate
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Result):
-    """What the structure of a log allows. Inspect it, print it, save it; nothing is estimated here."""
+    """What the structure of a log allows, and how much of that its clicks settle. Inspect it, print it, save it."""
 
     log: ClickLog
     structure: Structure
@@ -47,6 +56,14 @@ class Check(Result):
     """How precisely propensities are determined."""
     generic: GenericIdentifiability | None = None
     """The verdict for another click model."""
+    precision: Precision | None = None
+    """How much is known; None where the log has no clicks, or where that was not asked for."""
+    stages: list[Stage] | None = None
+    """What logs of other sizes would give, with `curve`."""
+    filter: Filter | None = None
+    """A few impressions that could be left out so that the rest is one."""
+    coarser: tuple[Coarser, ...] = ()
+    """Items that would link more."""
 
     @property
     def counts(self) -> Counts:
@@ -69,13 +86,29 @@ class Check(Result):
         return len(self.found)
 
     @property
+    def rung(self) -> Rung:
+        """How far the log leads: apart, linked, loose or known."""
+        return find_rung(self.recoverable, self.precision, self.assumes_all)
+
+    @property
+    def assumes_all(self) -> bool:
+        """Whether a plan leaves one propensity for all, which is then assumed, not known."""
+        if self.plan is None or self.precision is None:
+            return False
+        return len(self.structure.root) > 1 and len(self.precision.log_se) == 1
+
+    def reaches(self, bar: Bar) -> bool:
+        """Whether the log is linked, estimable or known. A log without clicks is judged by its structure alone."""
+        return self.recoverable if self.log.roles.click is None else reaches(self.rung, bar)
+
+    @property
     def sentence(self) -> str:
         """The verdict in words."""
         n = len(self.structure.root)
         if self.recoverable:
             factors = "its one factor is" if n == 1 else f"its {n:,} factors form"
             under = f" under this {self.plan.method} plan" if self.plan is not None else ""
-            return f"Relevance is recoverable from this log{under}: {factors} one component."
+            return write_sentence(self.rung, f"{factors} one component{under}", self.precision)
         rest = ""
         if self.ranking is not None:
             ranked, queries = self.ranking.rankable, self.ranking.queries
@@ -91,6 +124,7 @@ class Check(Result):
         impressions = int(survey.impressions.sum())
         fields: dict[str, Any] = {
             "verdict": self.sentence,
+            "rung": self.rung,
             "impressions": impressions,
             "clicks": int(survey.clicks.sum()) if roles.click is not None else None,
             "items": self.structure.items,
@@ -119,6 +153,7 @@ class Check(Result):
                 "session": roles.session,
             },
         }
+        fields |= self._list_known()
         if self.plan is not None:
             fields["plan"] = self.plan.method
         if self.subsets is not None:
@@ -126,13 +161,31 @@ class Check(Result):
                 {**s._asdict(), "bias": list(s.bias), "recoverable": s.recoverable} for s in self.subsets
             ]
         if self.curve is not None:
-            fields["curve"] = [point._asdict() for point in self.curve]
+            fields["curve"] = join_stages(self.curve, self.stages, impressions)
         if self.certificate is not None:
             fields["certificate"] = self.certificate.to_dict()
         if self.generic is not None:
             open_factors = list(self.generic.undetermined[: details.SHOWN])
             fields["generic"] = {**self.generic.to_dict(), "undetermined": open_factors}
         return fields
+
+    def _list_known(self) -> Fields:
+        """The fields about what is known, and about ways to know more."""
+        found = self.precision
+        lost = None if found is None else found.unestimable[found.sample.problem.merged]
+        rows = [] if lost is None else to_rows(self.log.survey.factors, np.flatnonzero(lost)[: details.SHOWN])
+        return {
+            "estimable": None if found is None else found.estimable,
+            "unestimable_factors": None if lost is None else int(np.count_nonzero(lost)),
+            "unestimable": rows,
+            "unclicked_factors": None if found is None else int(found.unclicked[found.sample.problem.merged].sum()),
+            "precision": None if found is None else found.to_dict(),
+            "missing": None if found is None or self.rung in ("apart", "known") else find_missing(found).to_dict(),
+            "suggestions": [
+                *([] if self.filter is None else [self.filter._asdict()]),
+                *({"option": "item", "value": ",".join(one.item), **one._asdict()} for one in self.coarser),
+            ],
+        }
 
     @classmethod
     def describe(cls, fields: Fields) -> Card:
@@ -146,8 +199,14 @@ class Check(Result):
         names = [_name_component(number, part) for number, part in enumerate(fields["component_details"], start=1)]
         chart = None if whole else Bars("Impressions by component", names, sizes)
         notes = [warning["message"] for warning in fields["warnings"]]
-        word = "Recoverable" if whole else "Recoverable query by query" if ranked == 1 else "Not recoverable"
-        tone: Tone = "good" if whole else "warn" if ranked == 1 else "bad"
+        rung, known = fields["rung"], fields["precision"]
+        if known is not None:
+            figures.append((format_share(known["impressions_known_share"]), "of impressions with a known propensity"))
+            if known["queries_ordered_share"] is not None:
+                figures.append((format_share(known["queries_ordered_share"]), "of pairs in queries certain"))
+        word, tone = WORDS[rung], TONES[rung]
+        if not whole and ranked == 1:
+            word, tone = "Recoverable query by query", "warn"
         return Card(tone, word, fields["verdict"], figures, chart, notes)
 
 
@@ -165,15 +224,18 @@ def check(
     plan: LinkingPlan | None = None,
     explore: bool = False,
     curve: bool = False,
+    target_log_se: float | None = TARGET,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Check:
     """Check a log. `plan`: as if this repair plan had been carried out. `explore`: also for every subset of the
-    bias columns. `curve`: also for samples of the log. Both look at the log without the plan."""
+    bias columns. `curve`: also for samples of the log. Both look at the log without the plan. `target_log_se`: the
+    precision at which a propensity is known; None: look at the structure only."""
     structure = log.structure(progress)
     found = find_components(structure.root, log.survey.factors, log.survey.impressions, plan)
     alone, examples = details.find_isolated(log, structure, found)
-    return Check(
+    precision = None if target_log_se is None else measure_log(log, plan, target_log_se, progress)
+    verdict = Check(
         log=log,
         structure=structure,
         found=found,
@@ -185,4 +247,23 @@ def check(
         plan=plan,
         subsets=explore_subsets(log, progress) if explore else None,
         curve=sample_curve(log, seed, progress) if curve else None,
+        precision=precision,
+        stages=grow(precision, (*SHARES, *FORWARD), seed) if curve and precision is not None else None,
     )
+    if target_log_se is None or plan is not None or verdict.rung in ("loose", "known"):
+        return verdict
+    thin = _propose_filter(verdict)
+    if thin is not None or verdict.recoverable or verdict.ranking is None:
+        return replace(verdict, filter=thin)
+    return replace(verdict, coarser=tuple(propose_items(log, verdict.ranking.share, progress)))
+
+
+def _propose_filter(check: Check) -> Filter | None:
+    """What to leave out so that the rest is one component, or one part where only clicks are missing."""
+    precision = check.precision
+    if not check.recoverable:
+        largest = int(check.found.impressions.argmax())
+        return propose_filter(check.log, check.found.of_factor == largest, precision is not None)
+    if precision is None or not precision.apart.any():
+        return None
+    return propose_filter(check.log, ~precision.apart[precision.sample.problem.merged], True)

@@ -65,9 +65,18 @@ def beats(shape: Floats, rate: Floats, other_shape: Floats, other_rate: Floats) 
     return np.asarray(betainc(other_shape, shape, other_rate / (rate + other_rate)))
 
 
-def order_items(shape: Floats, rate: Floats, evidence: Floats, query: Ints, population: tuple[float, float]) -> Order:
-    """Compare the items of every query; `query` holds codes. `population`: shape and rate of what an item that is alone
-    in its query is compared with. Items without a posterior (NaN) are compared with nothing: all is open."""
+def order_items(
+    shape: Floats,
+    rate: Floats,
+    evidence: Floats,
+    query: Ints,
+    component: NDArray[np.integer],
+    population: tuple[float, float],
+) -> Order:
+    """Compare the items of every query; `query` holds codes. Items of different components cannot be compared.
+
+    `population`: shape and rate of what an item that is alone in its query is compared with. Items without a posterior
+    (NaN) are compared with nothing: all is open."""
     place, left = np.full(len(shape), 0.5), np.ones(len(shape))
     usable = np.flatnonzero(np.isfinite(shape) & np.isfinite(rate))
     own = evidence >= OWN
@@ -81,7 +90,8 @@ def order_items(shape: Floats, rate: Floats, evidence: Floats, query: Ints, popu
             continue
         others = np.unique(np.linspace(0, n - 1, min(n, OTHERS)).astype(np.int64))
         a, b = rows[:, :, None], rows[:, None, others]
-        p = beats(shape[a], rate[a], shape[b], rate[b])
+        apart = component[a] != component[b]
+        p = np.where(apart, 0.5, beats(shape[a], rate[a], shape[b], rate[b]))
         p[:, others, np.arange(len(others))] = np.nan  # itself
         place[rows], left[rows] = np.nanmean(p, axis=2), np.nanmean(4.0 * p * (1.0 - p), axis=2)
         sure = np.fmax(p, 1.0 - p)

@@ -21,6 +21,7 @@ from elute.estimate.priors.gamma import Population, fit_population, know_items, 
 from elute.estimate.solve import boundary
 from elute.estimate.solve.laplacian import diagonal
 from elute.estimate.solve.problem import Floats, find_scales
+from elute.identify.information import find_references
 from elute.known.covariance import Covariance, find_covariance
 from elute.known.dependence import Dependence, find_effects, score_impressions, score_items, sum_squares
 from elute.known.pairs import Order, order_items
@@ -70,8 +71,14 @@ class Precision:
 
     @property
     def estimable(self) -> bool:
-        """Whether the maximum exists: every ratio that clicks could determine, they do."""
-        return bool(self.sample.clicked.sum() > 0 and not self.apart.any())
+        """Whether the maximum exists: all clicked factors are tied by clicks."""
+        return not self.unestimable.any()
+
+    @property
+    def unestimable(self) -> Flags:
+        """Factors whose ratio to others nothing determines. One that was shown and never clicked is not among them,
+        unless all are: its propensity is estimated as 0, and not known."""
+        return np.asarray(self.apart | self.unclicked.all())
 
     @property
     def is_reference(self) -> Flags:
@@ -100,6 +107,18 @@ class Precision:
         return _finite_or_none(float(np.median(self.errors))) if len(self.errors) else None
 
     @property
+    def clicks_needed(self) -> int | None:
+        """More clicks until every factor is known, where each needs them: errors fall with their root. A factor without
+        one needs as many as make the target alone. None where no number of clicks would do."""
+        if not self.estimable:
+            return None
+        wanting = ~self.known & ~self.unclicked & ~self.is_reference
+        times = (np.nan_to_num(self.log_se[wanting], nan=np.inf) / self.target) ** 2
+        further = float(self.sample.clicked[wanting] @ (times - 1.0))
+        unseen = int(self.unclicked.sum()) * self.design_effect / self.target**2
+        return int(np.ceil(further + unseen)) if np.isfinite(further) else None
+
+    @property
     def design_effect(self) -> float:
         return 1.0 if self.dependence is None else self.dependence.typical
 
@@ -117,6 +136,7 @@ class Precision:
             "items_known_share": shares.items_known,
             "queries_ordered_share": shares.queries_ordered,
             "pairs_right_share": shares.pairs_right,
+            "clicks_needed": self.clicks_needed,
             "largest_log_se": self.largest_log_se,
             "median_log_se": self.median_log_se,
             "design_effect": self.design_effect,
@@ -135,15 +155,17 @@ def measure(
     sample: Sample,
     target: float = TARGET,
     *,
-    cluster: str | None = None,
-    read_clusters: Callable[[], Clustered] | None = None,
+    query: str | None = None,
+    cluster: tuple[str, Callable[[], Clustered]] | None = None,
     progress: Progress = silent,
 ) -> Precision:
-    """Measure a log. `cluster`: the column `sample.query` comes from, or that of `read_clusters`, which gives the cells
-    by cluster."""
+    """Measure a log. `query`: the name of what `sample.query` holds. `cluster`: a column of other clusters, such as
+    sessions, and what reads the cells by them."""
     progress("measuring what is known", 0, 0)
     problem, n = sample.problem, sample.problem.n_factors
     unclicked = np.asarray(sample.clicked == 0)
+    if unclicked.all():
+        return _know_nothing(sample, target)
     main = boundary.find_main_parts(sample.clicked, problem.component, sample.part)
     apart = ~np.isin(sample.part, [boundary.NOWHERE, *main])
     fitted = PBM(relevance_prior="beta", progress=progress).fit_factors(problem)
@@ -153,7 +175,7 @@ def measure(
     sizes = np.diff(problem.cells.offsets)
     covariance = find_covariance(problem.cells, w * (sample.weight * boost).repeat(sizes), o, problem.component)
     boosted = float(w @ boost.repeat(sizes) / max(float(w.sum()), 1.0))
-    found = _find_dependence(sample, o, w, boosted, cluster, read_clusters)
+    found = _find_dependence(sample, o, w, boosted, query, cluster)
     plain = np.sqrt(covariance.variance)
     log_se = plain if found is None else plain * np.sqrt(found.effect)
     population = fit_population(problem.cells, o, log_se, problem.component)
@@ -164,27 +186,46 @@ def measure(
     )
 
 
+def _know_nothing(sample: Sample, target: float) -> Precision:
+    """Of a log without a click."""
+    n = sample.problem.n_factors
+    nothing, none, all_of = np.full(n, np.nan), np.zeros(n, np.bool_), np.ones(n, np.bool_)
+    shares = Shares(0.0, sample.problem.n_items, None if sample.members is None else 0.0, None, 0)
+    population = Population(1.0, np.ones(n), 1.0)
+    alone = find_references(np.zeros(n), sample.problem.component)
+    return Precision(sample, target, np.zeros(n), nothing, nothing, alone, none, all_of, None, population, shares, ())
+
+
 def _find_dependence(
     sample: Sample,
     o: Floats,
     w: Floats,
     boost: float,
-    cluster: str | None,
-    read_clusters: Callable[[], Clustered] | None,
+    query: str | None,
+    cluster: tuple[str, Callable[[], Clustered]] | None,
 ) -> Dependence | None:
-    """By the clusters that are given; None where there are none. `w`: information of Poisson clicks."""
-    problem = sample.problem
-    if cluster is None or (read_clusters is None and sample.query is None):
+    """By query and by the clusters that are given, whichever matters more to a factor; None where there is neither.
+    `w`: information of Poisson clicks."""
+    problem, found = sample.problem, []
+    if query is None and cluster is None:
         return None
     poisson = find_covariance(problem.cells, w, o, problem.component)
-    if read_clusters is not None:
-        rows = read_clusters()
+    if query is not None and sample.query is not None:
+        scores = score_items(problem.cells, o, sample.query)
+        found.append(find_effects(query, scores, poisson, _find_baseline(sample, w, poisson), boost))
+    if cluster is not None:
+        by, read = cluster
+        rows = read()
         rows = rows._replace(factor=problem.merged[rows.factor])
         scores = score_impressions(problem.cells, o, rows, sample.position)
-        alone = score_impressions(problem.cells, o, rows._replace(cluster=np.arange(len(rows.item))), sample.position)
-        return find_effects(cluster, scores, poisson, sum_squares(alone, poisson)[0], 1.0)
-    scores = score_items(problem.cells, o, np.asarray(sample.query))
-    return find_effects(cluster, scores, poisson, _find_baseline(sample, w, poisson), boost)
+        alone = rows._replace(cluster=np.arange(len(rows.item)))
+        baseline = sum_squares(score_impressions(problem.cells, o, alone, sample.position), poisson)[0]
+        found.append(find_effects(by, scores, poisson, baseline, 1.0))
+    return (
+        max(found, key=lambda one: one.typical)._replace(effect=np.max([one.effect for one in found], axis=0))
+        if found
+        else None
+    )
 
 
 def _find_baseline(sample: Sample, w: Floats, poisson: Covariance) -> Floats:
@@ -196,15 +237,12 @@ def _find_baseline(sample: Sample, w: Floats, poisson: Covariance) -> Floats:
 
 def _measure_order(sample: Sample, o: Floats, log_se: Floats, population: Population) -> Shares:
     """Of some queries, or of some items where there are none."""
-    rng, n = np.random.default_rng(_SEED), sample.problem.n_items
-    query = np.arange(n) if sample.query is None else sample.query
-    codes, sizes = np.unique(query, return_counts=True)
-    drawn = rng.permutation(len(codes))[: ITEMS if sample.query is None else QUERIES]
-    drawn = drawn[: max(1, int(np.searchsorted(np.cumsum(sizes[drawn]), ITEMS)))]
-    chosen = np.flatnonzero(np.isin(query, codes[drawn]))
+    chosen, query = draw_queries(sample)
     know = know_items(sample.problem.cells, o, log_se, population, chosen)
     overall = float(np.average(population.mean, weights=sample.shown))
-    found: Order = order_items(*know, query[chosen], (population.shape, population.shape / overall))
+    found: Order = order_items(
+        *know, query, sample.problem.item_component[chosen], (population.shape, population.shape / overall)
+    )
     some = len(found.query) > 0
     return Shares(
         items_known=float(found.known.mean()),
@@ -213,6 +251,17 @@ def _measure_order(sample: Sample, o: Floats, log_se: Floats, population: Popula
         pairs_right=float(found.right.mean()) if some else None,
         queries_sampled=len(found.query),
     )
+
+
+def draw_queries(sample: Sample) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Items, and the query of each, of as many queries as are looked at; items alone where queries are not known."""
+    rng, every = np.random.default_rng(_SEED), np.arange(sample.problem.n_items)
+    item, query = sample.members or (every, every)
+    codes, sizes = np.unique(query, return_counts=True)
+    drawn = rng.permutation(len(codes))[: ITEMS if sample.members is None else QUERIES]
+    drawn = drawn[: max(1, int(np.searchsorted(np.cumsum(sizes[drawn]), ITEMS)))]
+    rows = np.flatnonzero(np.isin(query, codes[drawn]))
+    return item[rows], query[rows]
 
 
 def _describe_approximations(sample: Sample, covariance: Covariance, untied: int) -> tuple[str, ...]:

@@ -36,12 +36,14 @@ class Sample:
     """A problem of some items, and what is known of all.
 
     `weight`: by item. `position`: by item of the log, its number here or -1; empty where the log has no numbers for
-    its items. `query`: by item, its code; None where items have none, or several. `shown`, `clicked`: by factor
+    its items. `members`: numbers of items and codes of the queries they were shown for; None where that is not known.
+    `query`: by item, its code; None where items have none, or several. `shown`, `clicked`: by factor
     of the problem, over all items. `part`: of every factor, within which ratios are finite (`boundary`)."""
 
     problem: Problem
     weight: Floats
     position: NDArray[np.int64]
+    members: tuple[NDArray[np.int64], NDArray[np.int64]] | None
     query: NDArray[np.int64] | None
     shown: Floats
     clicked: Floats
@@ -75,7 +77,11 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int = CELLS) 
     cut = whole if len(chosen) == whole.n_items else _restrict(whole, select_items(whole.cells, chosen))
     position = np.full(whole.n_items, -1)
     position[chosen] = np.arange(len(chosen))
-    return Sample(cut, weight, position, query, shown, clicked, part, whole.n_items)
+    members = None
+    if counts.membership is not None:
+        inside = position[counts.membership.item]
+        members = inside[inside >= 0], counts.membership.query[inside >= 0].astype(np.int64)
+    return Sample(cut, weight, position, members, query, shown, clicked, part, whole.n_items)
 
 
 def sample_partitions(partitions: Partitions, plan: MergingPlan | None, cells: int, total: int) -> Sample:
@@ -91,7 +97,7 @@ def sample_partitions(partitions: Partitions, plan: MergingPlan | None, cells: i
     component = number_components(outline.root, outline.shown.astype(np.int64)).of_factor
     problem = Problem(drawn.cells, codes, component, partitions.factors)
     items = int(outline.items_by_clicks.sum())
-    return Sample(problem, drawn.weight, np.empty(0, np.int64), None, outline.shown, outline.clicked, part, items)
+    return Sample(problem, drawn.weight, np.empty(0, np.int64), None, None, outline.shown, outline.clicked, part, items)
 
 
 class Drawn(NamedTuple):

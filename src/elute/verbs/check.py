@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
@@ -10,6 +11,7 @@ from elute.cells.factors import describe, to_rows
 from elute.checking.check import Check
 from elute.checking.check import check as check_log
 from elute.errors import EluteError
+from elute.known.precision import TARGET
 from elute.log import LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan
@@ -28,6 +30,7 @@ def check(
     curve: bool = False,
     precision: bool = False,
     model: str | None = None,
+    target_log_se: float = TARGET,
     seed: int = 0,
     progress: Progress = silent,
     **columns: Unpack[LogOptions],
@@ -37,10 +40,21 @@ def check(
     `log`: a path, a table, a folder of counts, counts or a log; `columns` as for `elute.read_log`. `plan`: as if this
     repair plan, or the file of one, had been carried out. `explore`: also for every subset of the bias columns.
     `curve`: also for samples of the log. `precision`: also how precisely propensities are determined, and by what.
-    `model`: also for affine (trust bias) or vector:D clicks, not only r·o. `seed`: of what `curve` and `model` draw.
+    `model`: also for affine (trust bias) or vector:D clicks, not only r·o. `target_log_se`: a propensity is
+    known when the standard error of its logarithm is at most that. `seed`: of what `curve` and `model` draw.
     """
+    if not 0 < target_log_se < math.inf:
+        raise EluteError(f"`target_log_se=` is {target_log_se}; give a number above 0, such as 0.1")
     opened, links = as_log(log, **columns), None if plan is None else as_plan(plan)
-    verdict = check_log(opened, plan=links, explore=explore, curve=curve, seed=seed, progress=progress)
+    verdict = check_log(
+        opened,
+        plan=links,
+        explore=explore,
+        curve=curve,
+        target_log_se=target_log_se,
+        seed=seed,
+        progress=progress,
+    )
     if precision:
         verdict = replace(verdict, certificate=_certify(verdict, progress))
     return verdict if model is None else replace(verdict, generic=_identify(verdict, model, seed))

@@ -18,7 +18,7 @@ def as_check(source: LogSource | Check, progress: Progress = silent, **options: 
         if options:
             raise EluteError("the log was checked already, with its own columns; give these to `elute.check`")
         return source
-    return check(as_log(source, **options), progress=progress)
+    return check(as_log(source, **options), target_log_se=None, progress=progress)
 
 
 def as_paths(given: str | Path | Sequence[str | Path] | None) -> tuple[str, ...]:

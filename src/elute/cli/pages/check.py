@@ -10,8 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from elute.cells.factors import describe
+from elute.cells.factors import describe, is_position
 from elute.checking.check import Check
+from elute.checking.rung import SIGNS, TONES
+from elute.cli.pages import known
 from elute.cli.text import format_count, format_share, list_rows, to_one_line
 from elute.results.invocation import Invocation
 
@@ -22,11 +24,13 @@ _ISOLATED = 5
 _COMPONENTS = 8
 
 
-def show(console: Console, check: Check, call: Invocation, certificate: Certificate | None = None) -> None:
-    """Print the page."""
+def show(
+    console: Console, check: Check, call: Invocation, certificate: Certificate | None = None, plan: str | None = None
+) -> None:
+    """Print the page; `plan`: the file of the plan that was given."""
     precision: list[RenderableType] = [] if certificate is None else [_show_precision(certificate), Text()]
     console.print(Padding(Group(*_list_sections(check), *precision), (1, 2, 0, 2)))
-    console.print(_suggest_next(check, call), soft_wrap=True)
+    console.print(_suggest_next(check, call, plan), soft_wrap=True)
 
 
 def _list_sections(check: Check) -> list[RenderableType]:
@@ -39,14 +43,17 @@ def _list_sections(check: Check) -> list[RenderableType]:
         sections += [Text(), _tabulate_subsets(check)]
     if check.curve is not None:
         sections += [Text(), _tabulate_curve(check)]
+    sections += known.show_missing(check)
     if check.warnings:
         sections += [Text(), _tabulate_warnings(check)]
     return [*sections, Text()]
 
 
 def _write_verdict(check: Check) -> Text:
-    mark, style = ("✓ ", "bold green") if check.recoverable else ("✗ ", "bold red")
-    return Text(mark + check.sentence, style=style)
+    return Text(f"{SIGNS[check.rung]} {check.sentence}", style=_STYLES[TONES[check.rung]])
+
+
+_STYLES = {"good": "bold green", "warn": "bold yellow", "bad": "bold red", "calm": "bold"}
 
 
 def _tabulate_evidence(check: Check) -> Table:
@@ -61,12 +68,14 @@ def _tabulate_evidence(check: Check) -> Table:
     for name, words in _SHARES.items():
         if fields[name] is not None:
             grid.add_row(format_share(fields[name]), words)
+    for value, words in known.list_knowledge(check):
+        grid.add_row(value, words)
     return grid
 
 
 _SHARES = {
-    "rankable_share": "of the queries can be ranked",
-    "comparable_pairs_share": "of the pairs of items within a query can be compared",
+    "rankable_share": "of the queries are linked: their items lie in one component",
+    "comparable_pairs_share": "of the pairs of items within a query are linked",
     "impressions_in_largest_share": "of the impressions lie in the largest component",
 }
 
@@ -175,19 +184,44 @@ def _tabulate_warnings(check: Check) -> Table:
     return table
 
 
-def _suggest_next(check: Check, call: Invocation) -> Text:
-    repaired = [subset for subset in check.subsets or () if subset.recoverable]
-    if check.recoverable and check.plan is not None:
-        command, why = call.command("check", "--json"), "all figures, without the plan"
-    elif not check.recoverable and repaired:
-        columns = ",".join(repaired[-1].bias)
-        command, why = call.with_option("bias", columns).command("check"), "with this choice the log is recoverable"
-    elif not check.recoverable and check.subsets is None and len(check.log.roles.bias) > 1:
-        command, why = call.command("check", "--explore"), "which bias column breaks it"
-    elif not check.recoverable:
-        command, why = call.command("repair", "--method", "merge", "--out", "plan.json"), "the cheapest offline repair"
-    elif check.curve is None:
-        command, why = call.command("check", "--curve"), "how much of this log would be enough"
-    else:
-        command, why = call.command("check", "--json"), "all figures, for a program"
+def _suggest_next(check: Check, call: Invocation, plan: str | None) -> Text:
+    command, why = _find_next(check, call, plan)
     return Text.assemble(("  Next: ", "bold"), command, (f"   # {why}", "dim"))
+
+
+def _find_next(check: Check, call: Invocation, plan: str | None) -> tuple[str, str]:
+    """The command that leads on from this rung, and why."""
+    if check.log.roles.click is None:
+        if check.recoverable:
+            return call.command("check", "--explore"), "clicks say more: name their column with --click"
+        return call.command("repair", "--method", "merge", "--out", "plan.json"), "the cheapest offline repair"
+    if check.rung in ("loose", "known"):
+        words = () if plan is None or check.plan is None or check.plan.method != "merge" else ("--plan", plan)
+        why = "propensities and relevance" + ("; error bars will be wide" if check.rung == "loose" else "")
+        return call.command("fit", *words, "--out", "fit"), why
+    if check.filter is not None:
+        filtered = call.with_option(check.filter.option, check.filter.value)
+        return filtered.command("check"), "without the few impressions that keep it apart"
+    if check.rung == "linked":
+        prior = "--prior", "smooth", "--allow-unidentified"
+        return call.command(
+            "fit", *prior, "--out", "fit"
+        ), "neighbouring factors taken as alike, where clicks say nothing"
+    return _find_repair(check, call)
+
+
+def _find_repair(check: Check, call: Invocation) -> tuple[str, str]:
+    """What may bring the components together, never by leaving out the position."""
+    positions = {column for column in check.log.roles.bias if is_position(check.log.survey.factors, column)}
+    repaired = [one for one in check.subsets or () if one.recoverable and positions <= set(one.bias)]
+    if repaired:
+        columns = ",".join(repaired[-1].bias)
+        return call.with_option("bias", columns).command("check"), "with this choice the log is linked"
+    if check.subsets is None and len(check.log.roles.bias) > 1:
+        return call.command("check", "--explore"), "which bias column breaks it"
+    if check.coarser and check.coarser[0].components == 1:
+        return call.with_option("item", ",".join(check.coarser[0].item)).command("check"), "with coarser items"
+    if check.components == len(check.structure.root):
+        words = "--method", "swap", "--out", "plan.json"
+        return call.command("repair", *words), "merging would leave one propensity for all: show items elsewhere"
+    return call.command("repair", "--method", "merge", "--out", "plan.json"), "the cheapest offline repair"

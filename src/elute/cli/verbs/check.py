@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -21,7 +21,8 @@ Examples:
   elute check demo/sound.parquet --item doc_id --json
 
 \b
-Exit code: 0 recoverable, 3 not recoverable, 1 the log cannot be used, 2 wrong usage.
+Exit code: 0 estimable (known or loose), 3 not (linked or apart); --require sets another bar;
+1 the log cannot be used, 2 wrong usage.
 """
 
 
@@ -32,6 +33,20 @@ Exit code: 0 recoverable, 3 not recoverable, 1 the log cannot be used, 2 wrong u
 @click.option("--curve", is_flag=True, help="Also check random samples of the log, from 1% to all of it.")
 @click.option("--precision", is_flag=True, help="Also report how precisely propensities are determined, and by what.")
 @click.option("--model", metavar="MODEL", help="Also check for affine (trust bias) or vector:D clicks, not only r·o.")
+@click.option(
+    "--target-log-se",
+    type=click.FloatRange(min=0, min_open=True),
+    default=0.1,
+    show_default=True,
+    help="A propensity is known when its logarithm has this standard error: 0.1 is within 20%, with 95% confidence.",
+)
+@click.option(
+    "--require",
+    type=click.Choice(["linked", "estimable", "known"]),
+    default="estimable",
+    show_default=True,
+    help="Exit with 3 below this.",
+)
 @click.option("--seed", default=0, show_default=True, help="Seed for what --curve and --model draw.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def check(
@@ -43,10 +58,12 @@ def check(
     curve: bool,
     precision: bool,
     model: str | None,
+    target_log_se: float,
+    require: Literal["linked", "estimable", "known"],
     seed: int,
     as_json: bool,
 ) -> None:
-    """Can relevance be recovered from this log, and for which queries?
+    """Can relevance be recovered from this log, for which queries, and how much of it is known?
 
     LOG is one or more paths, globs or folders of Parquet, CSV or NDJSON files (gzip too), a table
     (duckdb://file.db#table, postgres://user@host/db#schema.table), or Parquet at s3:// or https://. Each row is an
@@ -65,14 +82,15 @@ def check(
         curve=curve,
         precision=precision,
         model=model,
+        target_log_se=target_log_se,
         seed=seed,
         progress=progress,
     )
     if as_json:
         click.echo(verdict.to_json())
     else:
-        page.show(Console(), verdict, call, verdict.certificate)
+        page.show(Console(), verdict, call, verdict.certificate, plan)
         if verdict.generic is not None:
             generic.show(Console(), verdict.generic)
-    if not verdict.recoverable:
+    if not verdict.reaches(require):
         click.get_current_context().exit(NOT_RECOVERABLE)

@@ -217,7 +217,7 @@ def _gather(
                 spread[i] += impressions[cell] * o[t] * log_se[t]
             elif clicks[cell] > 0:
                 total[i] = math.nan
-        mu[i] /= shown
+        mu[i] = mu[i] / shown if shown > 0.0 else mean[factor[offsets[items[i]]]]
         if reach[i] > 0.0:
             spread[i] /= reach[i]
     return total, reach, mu, spread
