@@ -38,7 +38,7 @@ class ClickLog:
     """A log whose columns and values have been found usable. Made by `read_log`; `source` and `options`
     are what that was given."""
 
-    def __init__(self, engine: Engine, roles: Roles, source: object, options: Mapping[str, object]) -> None:
+    def __init__(self, engine: Engine, roles: Roles, source: object, options: Mapping[str, Any]) -> None:
         self.engine = engine
         self.source = source
         self.options = options

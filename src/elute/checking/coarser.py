@@ -6,13 +6,11 @@ column, each item was shown more often and links more. That is an assumption, so
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
-from elute.cells.roles import Roles
-from elute.errors import EluteError
+from elute.engines.counts_folder.engine import is_counts
 from elute.identify.components import find_components
-from elute.log import ClickLog
+from elute.log import ClickLog, read_log
 from elute.progress import Progress, silent
 
 ROWS = 5_000_000
@@ -32,27 +30,24 @@ class Coarser(NamedTuple):
 def propose_items(log: ClickLog, rankable_share: float, progress: Progress = silent) -> list[Coarser]:
     """What the columns allow and links more than the log does; what links most comes first."""
     found = []
-    for roles in _list_choices(log):
-        if log.survey.usable > ROWS or log.engine.exact:
-            found.append(Coarser(roles.item, None, None))
+    for item in _list_choices(log):
+        if log.survey.usable > ROWS:
+            found.append(Coarser(item, None, None))
             continue
-        other = ClickLog(log.engine, roles, log.source, log.options)
-        try:
+        with read_log(log.source, **{**log.options, "item": item}) as other:
             structure = other.structure(progress)
             parts = find_components(structure.root, other.survey.factors, other.survey.impressions)
             share = other.count_rankable(parts.of_factor, len(parts), progress).share
-        except EluteError:  # a column that the engine did not keep when it read the log
-            continue
         if share > rankable_share or len(parts) == 1:
-            found.append(Coarser(roles.item, len(parts), share))
+            found.append(Coarser(item, len(parts), share))
     return sorted(found, key=lambda one: -(one.rankable_share or 0.0))
 
 
-def _list_choices(log: ClickLog) -> list[Roles]:
-    """The document alone; the document with another column for the query."""
+def _list_choices(log: ClickLog) -> list[tuple[str, ...]]:
+    """The document alone; the document with another column for the query. None where only counts are left."""
     roles, query = log.roles, log.roles.query
-    if query is None or len(roles.item) != 2 or query not in roles.item:
+    if query is None or len(roles.item) != 2 or query not in roles.item or not log.options or is_counts(log.source):
         return []
     doc = next(column for column in roles.item if column != query)
     others = [column for column in log.engine.columns if "query" in column.lower() and column not in roles.columns]
-    return [replace(roles, item=(doc,)), *(replace(roles, item=(other, doc)) for other in others[:_TRIED])]
+    return [(doc,), *((other, doc) for other in others[:_TRIED])]

@@ -57,7 +57,8 @@ def _list_candidates(log: ClickLog, inside: Flags) -> Iterator[tuple[str, int, F
     columns = [column for column in factors.column_names if is_position(factors, column)]
     if len(columns) == 1:
         position = np.asarray(factors[columns[0]].to_numpy(), np.float64)
-        last = int(np.ceil(position[~inside].min())) - 1
+        first = float(position[~inside].min())
+        last = int(np.ceil(first)) - 1 if np.isfinite(first) else 0
         if (position <= last).any():
             yield "max_position", last, position <= last
     least = int(shown[~inside].max()) + 1

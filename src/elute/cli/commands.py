@@ -13,7 +13,7 @@ from typing import cast
 import click
 
 FLOW = {
-    "check": "Can relevance be recovered from this log, and for which queries?",
+    "check": "Can relevance be recovered from this log, for which queries, and how much of it is known?",
     "repair": "What is the cheapest thing that makes this log recoverable?",
     "fit": "Propensities of factors and relevance of items, with standard errors.",
     "audit": "Is a fit debiased, which of several is to be trusted, and do their assumptions hold?",

@@ -34,7 +34,7 @@ FEWEST = 5
 """Clusters below which their dependence cannot be told from chance, and is not taken in."""
 
 
-class Scores(NamedTuple):
+class ScoreParts(NamedTuple):
     """Parts of the score: cluster, factor and amount; `clusters` of them."""
 
     cluster: NDArray[np.int64]
@@ -56,17 +56,17 @@ class Dependence(NamedTuple):
         return float(np.median(self.effect)) if len(self.effect) else 1.0
 
 
-def score_items(cells: Cells, o: Floats, cluster: NDArray[np.integer]) -> Scores:
+def score_items(cells: Cells, o: Floats, cluster: NDArray[np.integer]) -> ScoreParts:
     """Where every item belongs to one cluster."""
     item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
     seen = cells.impressions * o[cells.factor]
     clicks, reach = (np.bincount(item, amounts, len(cells.offsets) - 1) for amounts in (cells.clicks, seen))
     expected = np.divide(clicks, reach, out=np.zeros_like(reach), where=reach > 0)[item] * seen
     codes = np.unique(cluster, return_inverse=True)[1][item]
-    return Scores(codes, cells.factor.astype(np.int64), cells.clicks - expected, int(codes.max(initial=-1)) + 1)
+    return ScoreParts(codes, cells.factor.astype(np.int64), cells.clicks - expected, int(codes.max(initial=-1)) + 1)
 
 
-def find_effects(by: str, scores: Scores, covariance: Covariance, baseline: Floats, boost: float) -> Dependence:
+def find_effects(by: str, scores: ScoreParts, covariance: Covariance, baseline: Floats, boost: float) -> Dependence:
     """The design effects. `covariance` of the same cells for Poisson clicks; `baseline`: by factor, what the squares
     would sum to if those were independent; `boost`: how much more information binomial ones carry."""
     n = len(covariance.variance)
@@ -80,7 +80,7 @@ def find_effects(by: str, scores: Scores, covariance: Covariance, baseline: Floa
     return Dependence(by, scores.clusters, np.maximum(effect, 1.0))
 
 
-def sum_squares(scores: Scores, covariance: Covariance) -> tuple[Floats, Floats]:
+def sum_squares(scores: ScoreParts, covariance: Covariance) -> tuple[Floats, Floats]:
     """Σ z² and Σ z⁴ over clusters by factor, z = V·U; where V is not at hand z = U, which leaves out what errors of
     one factor do to another."""
     n, inside = len(covariance.variance), covariance.row >= 0
@@ -99,7 +99,7 @@ def sum_squares(scores: Scores, covariance: Covariance) -> tuple[Floats, Floats]
     return squares, fourths
 
 
-def score_impressions(cells: Cells, o: Floats, clusters: Clustered, position: NDArray[np.int64]) -> Scores:
+def score_impressions(cells: Cells, o: Floats, clusters: Clustered, position: NDArray[np.int64]) -> ScoreParts:
     """Where an item meets several clusters; `position`: by item of the log, its place among the items of `cells`."""
     item = position[clusters.item]
     kept = item >= 0
@@ -116,7 +116,7 @@ def score_impressions(cells: Cells, o: Floats, clusters: Clustered, position: ND
         clusters.clicks[kept].astype(np.float64),
     )
     codes = np.unique(triples[0], return_inverse=True)[1]
-    return Scores(codes, triples[1], triples[2], int(codes.max(initial=-1)) + 1)
+    return ScoreParts(codes, triples[1], triples[2], int(codes.max(initial=-1)) + 1)
 
 
 @jit

@@ -35,7 +35,7 @@ def check(
     progress: Progress = silent,
     **columns: Unpack[LogOptions],
 ) -> Check:
-    """Can relevance be recovered from this log, and for which queries?
+    """Can relevance be recovered from this log, for which queries, and how much of it is known?
 
     `log`: a path, a table, a folder of counts, counts or a log; `columns` as for `elute.read_log`. `plan`: as if this
     repair plan, or the file of one, had been carried out. `explore`: also for every subset of the bias columns.

@@ -21,11 +21,11 @@ from elute.cells.partitions import Partitions
 from elute.estimate.partitioned.items import (
     DESCRIPTION,
     DescriptionTask,
+    FactorInformation,
+    FactorInformationTask,
     FittedFactors,
     InformationTask,
     NoiseTask,
-    Precision,
-    PrecisionTask,
     SampleTask,
     join_cells,
 )
@@ -77,7 +77,7 @@ class FitByPartition:
 
     partitions: Partitions
     fitted: FittedFactors
-    precision: Precision
+    precision: FactorInformation
     iterations: int
     reason: str
     tied: Flags
@@ -145,7 +145,7 @@ def fit(
         sample = partitions.map_reduce(SampleTask(fitted, int(outline.items_by_clicks.sum())), join_cells)
         prior = fit_beta(sample, fitted.bounded, np.arange(len(sample.offsets) - 1))
         fitted = replace(fitted, beta=prior)
-    precision = partitions.map_reduce(PrecisionTask(fitted, keep_matrix), Precision.merge)
+    precision = partitions.map_reduce(FactorInformationTask(fitted, keep_matrix), FactorInformation.merge)
     return FitByPartition(
         partitions,
         fitted,
@@ -157,7 +157,7 @@ def fit(
 
 
 def _estimate_precision(
-    partitions: Partitions, fitted: FittedFactors, precision: Precision
+    partitions: Partitions, fitted: FittedFactors, precision: FactorInformation
 ) -> tuple[Flags, Codes, Floats, bool]:
     """Which factors are tied to their reference, and the covariance of log o (`solve.standard_errors`)."""
     propensity, n = fitted.propensity, len(fitted.o)
@@ -176,7 +176,9 @@ def _estimate_precision(
     return tied, row, drawn - drawn[reference], True
 
 
-def _draw_vectors(partitions: Partitions, fitted: FittedFactors, precision: Precision, draws: int, seed: int) -> Floats:
+def _draw_vectors(
+    partitions: Partitions, fitted: FittedFactors, precision: FactorInformation, draws: int, seed: int
+) -> Floats:
     """Vectors whose covariance is that of log o, by column."""
     noise = partitions.map_reduce(NoiseTask(fitted, draws, seed), np.add)
 

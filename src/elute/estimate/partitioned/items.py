@@ -148,7 +148,7 @@ def join_cells(one: Cells, other: Cells) -> Cells:
     return Cells(offsets, *both)
 
 
-class Precision(NamedTuple):
+class FactorInformation(NamedTuple):
     """How much is known: the log-likelihood; the forest of factors that share information; the diagonal of the
     information about propensities and, where a matrix is kept, all of it."""
 
@@ -157,19 +157,19 @@ class Precision(NamedTuple):
     diagonal: Floats
     matrix: Floats
 
-    def merge(self, other: Precision) -> Precision:
+    def merge(self, other: FactorInformation) -> FactorInformation:
         sums = (a + b for a, b in zip(self[2:], other[2:], strict=True))
-        return Precision(self[0] + other[0], merge_edges(self.root, spanning_edges(other.root)), *sums)
+        return FactorInformation(self[0] + other[0], merge_edges(self.root, spanning_edges(other.root)), *sums)
 
 
 @dataclass(frozen=True)
-class PrecisionTask:
-    """Partition to `Precision`."""
+class FactorInformationTask:
+    """Partition to `FactorInformation`."""
 
     fitted: FittedFactors
     keep_matrix: bool
 
-    def __call__(self, partition: Partition) -> Precision:
+    def __call__(self, partition: Partition) -> FactorInformation:
         found, (cells, w) = self.fitted.fit_items(partition), self.fitted.information(partition)
         n, (offsets, factor) = len(self.fitted.o), cells[:2]
         parent = singletons(n)
@@ -177,7 +177,7 @@ class PrecisionTask:
         value = log_likelihood(*found.within, found.r, self.fitted.o)
         everyone = np.arange(n, dtype=np.int32)
         matrix = grounded_laplacian(offsets, factor, w, everyone, n) if self.keep_matrix else np.empty((0, 0))
-        return Precision(value, find_roots(parent), diagonal(offsets, factor, w, n), matrix)
+        return FactorInformation(value, find_roots(parent), diagonal(offsets, factor, w, n), matrix)
 
 
 @dataclass(frozen=True)
