@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elute.cells.factors import describe
+from elute.cells.filters import describe_filters
 from elute.checking.check import Check
 from elute.cli.text import format_count, format_share, list_rows, to_one_line
 from elute.results.invocation import Invocation
@@ -61,6 +62,8 @@ def _tabulate_evidence(check: Check) -> Table:
     for name, words in _SHARES.items():
         if fields[name] is not None:
             grid.add_row(format_share(fields[name]), words)
+    for said in describe_filters(fields):
+        grid.add_row("read", Text(to_one_line(said, 400)))
     return grid
 
 
