@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 
 from elute.cells import chunks
 from elute.cells.counts import Counts
+from elute.cells.filters import Filters
 from elute.cells.partitions import Partitions
 from elute.cells.rankable import Rankable, count_rankable
 from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, ColumnNames, Roles, resolve_roles
 from elute.cells.structure import Structure, structure_from_counts
 from elute.cells.survey import Survey
-from elute.engines.base import Chunked, Distributed, Engine
-from elute.engines.counts_folder import engine as counts_folder
+from elute.engines.base import Chunked, Distributed, Engine, Filterable
+from elute.engines.counts_folder.engine import CountsEngine
+from elute.engines.counts_folder.layout import AboutCounts, is_counts
 from elute.engines.counts_folder.partitioned import PartitionedCountsEngine
+from elute.engines.counts_folder.writing import save_counts
 from elute.engines.duckdb.engine import DuckDBEngine
 from elute.engines.in_memory import InMemoryEngine
 from elute.engines.partitioned.engine import OutOfCoreEngine
@@ -36,10 +39,18 @@ ENGINES = ("duckdb", "spark")
 
 class ClickLog:
     """A log whose columns and values have been found usable. Made by `read_log`; `source` and `options`
-    are what that was given."""
+    are what that was given. Of its rows, only those that pass `filters` are ever read."""
 
-    def __init__(self, engine: Engine, roles: Roles, source: object, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        roles: Roles,
+        source: object,
+        options: Mapping[str, Any],
+        filters: Filters = Filters(),  # noqa: B008 (it cannot change)
+    ) -> None:
         self.engine = engine
+        self.filters = filters
         self.source = source
         self.options = options
         self.roles = roles
@@ -63,7 +74,7 @@ class ClickLog:
             return self.engine.partitions(self.roles, self.survey, progress)
         return None
 
-    def save_counts(self, folder: str | Path, progress: Progress = silent) -> counts_folder.AboutCounts:
+    def save_counts(self, folder: str | Path, progress: Progress = silent) -> AboutCounts:
         """Write the cells to a folder that `read_log` then takes in place of the log; gives what it says of them."""
 
         def iterate_chunks() -> Iterable[chunks.Chunk]:
@@ -71,7 +82,7 @@ class ClickLog:
                 return self.engine.stream_chunks(self.roles, self.survey, progress)
             return chunks.chunks_from_counts(self.counts(progress))
 
-        return counts_folder.save_counts(self.engine, self.roles, self.survey, iterate_chunks, folder)
+        return save_counts(self.engine, self.roles, self.filters, self.survey, iterate_chunks, folder)
 
     def connect(self, progress: Progress = silent) -> NDArray[np.int32]:
         """For every factor the smallest factor of its component: less than `counts`, and cheaper."""
@@ -101,8 +112,15 @@ class ClickLog:
 
     def provenance(self, date: str | None = None) -> Provenance:
         """What a file remembers of the log it was made from."""
-        item, bias = list(self.roles.item), list(self.roles.bias)
-        return Provenance(self.engine.label, item, bias, date, session=self.roles.session)
+        return Provenance(
+            self.engine.label,
+            list(self.roles.item),
+            list(self.roles.bias),
+            date,
+            session=self.roles.session,
+            impressions=self.roles.impressions,
+            filters=self.filters.to_dict() if self.filters else None,
+        )
 
     @property
     def invocation(self) -> Invocation:
@@ -134,6 +152,9 @@ def read_log(
     click: str = DEFAULT_CLICK,
     impressions: str | None = None,
     session: str | None = None,
+    where: str | None = None,
+    max_position: int | None = None,
+    min_factor_impressions: int | None = None,
     engine: str = "duckdb",
     exact: bool = False,
     memory: int | None = None,
@@ -145,10 +166,12 @@ def read_log(
     ULTRA's text format), `duckdb://file.db#table`, `postgres://user@host/db#schema.table`, Parquet at s3:// or https://,
     or a pandas, polars or Arrow table. `item` defaults to the query and doc columns and may name any columns, feature
     columns for instance (`feature_*`). A folder of `elute count` takes the log's place. `impressions`: where rows are
-    counts, the column that holds them. `session`: a result page's id, used for a health check. `exact`: tell items
-    apart by value instead of by a 64-bit hash. `engine`: where to count; with "spark" the source is a table's name,
-    paths or a DataFrame. `memory`: bytes to use at most; what does not fit goes to a folder in `spill`, or stays
-    with Spark (by default half of this machine's memory may hold cells from there).
+    counts, the column that holds them. `session`: a result page's id, used for a health check. Rows for which `where`,
+    an SQL expression over the log's columns, is not true are not read; nor are rows beyond `max_position`, nor then
+    factors with fewer than `min_factor_impressions`. `exact`: tell items apart by value, not by a 64-bit hash.
+    `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame. `memory`: bytes to use at
+    most; what does not fit goes to a folder in `spill`, or stays with Spark (by default half of this machine's memory
+    may hold cells from there).
     """
     options: dict[str, Any] = {
         "query": query,
@@ -158,6 +181,9 @@ def read_log(
         "click": click,
         "impressions": impressions,
         "session": session,
+        "where": where,
+        "max_position": max_position,
+        "min_factor_impressions": min_factor_impressions,
         "engine": engine,
         "exact": exact,
         "memory": memory,
@@ -166,15 +192,16 @@ def read_log(
     if engine not in ENGINES:
         raise EluteError(f"no engine '{engine}'; there are: {', '.join(ENGINES)}")
     clicks: str | None = click
-    opened: Engine
+    filters = Filters.from_options(options)
+    opened: Filterable
     if engine == "spark":
         from elute.engines.spark.engine import SparkEngine
 
         opened = SparkEngine(source, exact, spill, memory)
-    elif counts_folder.is_counts(source):
-        held = counts_folder.CountsEngine(source) if memory is None else PartitionedCountsEngine(source, memory, spill)
+    elif is_counts(source):
+        held = CountsEngine(source, spill) if memory is None else PartitionedCountsEngine(source, memory, spill)
         try:
-            return _open_counts(held, source, options)
+            return _open_counts(held, source, options, filters)
         except BaseException:
             held.close()
             raise
@@ -195,16 +222,18 @@ def read_log(
             impressions=impressions,
             session=session,
         )
+        if filters and not problems:
+            opened.filter(filters, roles)
         problems += opened.find_problems(roles)
         if problems:
             raise EluteError(f"{opened.label}: {'; '.join(problems)}")
     except BaseException:
         opened.close()
         raise
-    return ClickLog(opened, roles, source, options)
+    return ClickLog(opened, roles, source, options, filters)
 
 
-def _open_counts(engine: counts_folder.CountsEngine, source: object, options: Mapping[str, Any]) -> ClickLog:
+def _open_counts(engine: CountsEngine, source: object, options: Mapping[str, Any], filters: Filters) -> ClickLog:
     """Counts know their roles: what was not asked for otherwise is as it was when they were made."""
     mine = engine.roles
     query, doc, item, bias, click = (options[name] for name in ("query", "doc", "item", "bias", "click"))
@@ -222,7 +251,9 @@ def _open_counts(engine: counts_folder.CountsEngine, source: object, options: Ma
     problems += engine.find_problems(roles)
     if problems:
         raise EluteError(f"counts of {engine.label}: {'; '.join(problems)}")
-    return ClickLog(engine, roles, source, options)
+    if filters:
+        engine.filter(filters, roles)
+    return ClickLog(engine, roles, source, options, engine.filters)
 
 
 LogSource = object
@@ -240,6 +271,9 @@ class LogOptions(TypedDict, total=False):
     click: str
     impressions: str | None
     session: str | None
+    where: str | None
+    max_position: int | None
+    min_factor_impressions: int | None
     engine: str
     exact: bool
     memory: int | None

@@ -227,7 +227,9 @@ def _predict(subject: Subject, log: ClickLog, progress: Progress) -> Predicted:
 def _list_notes(fit: Fit, log: ClickLog, predicted: Predicted, elsewhere: Predicted | None) -> tuple[str, ...]:
     """What a reader of the figures should know."""
     notes = []
-    if fit.provenance.log == log.engine.label:
+    learnt_from = (fit.provenance.filters or {}).get("where")
+    apart = None not in (learnt_from, log.filters.where) and learnt_from != log.filters.where
+    if fit.provenance.log == log.engine.label and not apart:
         notes.append("perplexity is on the log that the model was fitted to; a later log would tell more")
     for of, part in (("the log", predicted), ("the shifted log", elsewhere)):
         if part is None:

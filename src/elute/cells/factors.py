@@ -28,7 +28,12 @@ def describe_some(columns: Sequence[str], keys: Sequence[Sequence[object]]) -> s
 def is_position(factors: pa.Table, column: str) -> bool:
     """Whether a bias column counts places on a page, to judge by its name and type."""
     kind = factors[column].type
-    return bool(_POSITION.search(column)) and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    return has_position_name(column) and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def has_position_name(column: str) -> bool:
+    """Whether a column is called as one that counts places on a page."""
+    return bool(_POSITION.search(column))
 
 
 def to_rows(table: pa.Table, codes: Iterable[int]) -> list[dict[str, Any]]:

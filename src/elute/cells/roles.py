@@ -72,7 +72,7 @@ def resolve_roles(
     if query == DEFAULT_QUERY and query not in existing and query not in items:
         asked_query = None
     roles = Roles(items, biases, asked_query, click, impressions, session)
-    return roles, [_describe_missing(name, existing) for name in roles.columns if name not in existing]
+    return roles, [describe_missing(name, existing) for name in roles.columns if name not in existing]
 
 
 def _expand(columns: ColumnNames, existing: Sequence[str]) -> tuple[str, ...]:
@@ -87,7 +87,8 @@ def _match_pattern(name: str, existing: Sequence[str]) -> Iterable[str]:
     return [column for column in existing if fnmatchcase(column, name)] or [name]
 
 
-def _describe_missing(name: str, existing: Sequence[str]) -> str:
+def describe_missing(name: str, existing: Sequence[str]) -> str:
+    """A sentence about a column that is not there, with those that may be meant."""
     lower = {column.lower(): column for column in existing}
     close = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
     hint = f"closest: {', '.join(close)}" if close else f"it has: {', '.join(existing[:12])}"

@@ -14,7 +14,7 @@ class Survey:
     """Totals are over the usable rows: those without a null id and with at least one impression."""
 
     rows: int
-    """Rows in the log, usable or not."""
+    """Rows in the log, usable or not, that pass its filters."""
     usable: int
     unshown: int
     """Rows without a null id that count no impression."""
@@ -22,9 +22,13 @@ class Survey:
     """Rows with a null, by id column; only columns that have any."""
     factors: pa.Table
     """The bias columns, one row a factor, in rising order. The row number is the factor's code."""
+    rows_under: NDArray[np.int64]
+    """By factor: usable rows."""
     keys: NDArray[np.uint64]
     """By factor: what stands for it in the engine's scans."""
     impressions: NDArray[np.int64]
     """By factor."""
     clicks: NDArray[np.int64]
     """By factor; zeros where the log has no click column."""
+    filtered: int | None = 0
+    """Rows that filters left out; None where nobody has counted them."""

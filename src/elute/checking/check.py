@@ -10,6 +10,7 @@ import numpy as np
 from elute._util.text import format_count, format_share, list_rows
 from elute.cells.counts import Counts
 from elute.cells.factors import to_rows
+from elute.cells.filters import describe_filters
 from elute.cells.rankable import Rankable
 from elute.cells.structure import Structure
 from elute.checking import details, health
@@ -144,6 +145,8 @@ class Check(Result):
             "warnings": [asdict(concern) for concern in self.warnings],
             "collision_bound": self.structure.collision_bound,
             "rows": survey.rows,
+            "rows_filtered": survey.filtered,
+            "filters": self.log.filters.to_dict(),
             "columns": {
                 "item": list(roles.item),
                 "bias": list(roles.bias),
@@ -198,7 +201,7 @@ class Check(Result):
         sizes = [part["impressions"] for part in fields["component_details"]]
         names = [_name_component(number, part) for number, part in enumerate(fields["component_details"], start=1)]
         chart = None if whole else Bars("Impressions by component", names, sizes)
-        notes = [warning["message"] for warning in fields["warnings"]]
+        notes = [*describe_filters(fields), *(warning["message"] for warning in fields["warnings"])]
         rung, known = fields["rung"], fields["precision"]
         if known is not None:
             figures.append((format_share(known["impressions_known_share"]), "of impressions with a known propensity"))

@@ -46,6 +46,18 @@ def _parse_memory(_: click.Context, option: click.Parameter, value: str | None) 
     return None if value is None else parse_bytes(value)
 
 
+_FILTERS = (
+    click.option("--where", metavar="SQL", help="Read only rows for which this is true, as in \"device = 'phone'\"."),
+    click.option("--max-position", type=click.IntRange(min=0), metavar="N", help="Read only positions up to N."),
+    click.option(
+        "--min-factor-impressions",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Read only factors with at least N impressions, after the other filters.",
+    ),
+)
+"""Which rows of a log to read."""
+
 _OPTIONS = (
     click.argument("sources", metavar="LOG...", nargs=-1, required=True, type=FILES),
     click.option("--query", metavar="COL", default=DEFAULT_QUERY, show_default=True, help="The query's id."),
@@ -71,6 +83,7 @@ _OPTIONS = (
     ),
     click.option("--impressions", metavar="COL", help="For logs already aggregated: impressions of each row."),
     click.option("--session", metavar="COL", help="A result page's id."),
+    *_FILTERS,
     click.option("--exact", is_flag=True, help="Tell items apart by value, not by a 64-bit hash. Slower."),
     click.option(
         "--memory",
@@ -83,6 +96,13 @@ _OPTIONS = (
         "--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True, help="Where to count."
     ),
 )
+
+
+def adds_filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say which rows of a log to read."""
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
 
 
 def reads_log(command: Callable[..., None]) -> Callable[..., None]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from elute.cells.chunks import Chunk
 from elute.cells.counts import Counts
+from elute.cells.filters import Filters
 from elute.cells.partitions import Partitions
 from elute.cells.rankable import Rankable
 from elute.cells.roles import Roles
@@ -64,6 +65,13 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release what the engine holds."""
+
+
+class Filterable(Engine, Protocol):
+    """An engine that has rows, of which it can read some."""
+
+    def filter(self, filters: Filters, roles: Roles) -> None:
+        """From now on only the rows that pass; to be asked for before anything else."""
 
 
 @runtime_checkable

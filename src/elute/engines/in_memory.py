@@ -57,7 +57,7 @@ class InMemoryEngine:
             for amounts in (counts.impressions, counts.clicks)
         )
         rows = int(shown.sum())
-        return Survey(rows, rows, 0, {}, counts.factors, np.arange(n, dtype=np.uint64), shown, clicks)
+        return Survey(rows, rows, 0, {}, counts.factors, shown, np.arange(n, dtype=np.uint64), shown, clicks)
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         return structure_from_counts(self._counts).root

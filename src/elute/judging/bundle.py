@@ -107,7 +107,7 @@ def _choose_columns(log: ClickLog, position: str) -> PageColumns:
         raise EluteError(
             f"{log.engine.label} has no column '{session}'; name the column with the ids of result pages: `session=`"
         )
-    return PageColumns(replace(log.roles, session=session), position, None, False)
+    return PageColumns(replace(log.roles, session=session), position, None, False, log.filters)
 
 
 def _find_places(log: ClickLog) -> Places:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from elute.cells.filters import Filters
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -34,6 +35,8 @@ class Wanted:
     grades: str | None = None
     levels: int | None = None
     min_precision: float | None = None
+    filters: Filters = Filters()  # noqa: RUF009 (it cannot change)
+    """Of the log."""
 
 
 def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple[dict[str, Any], Judgments | None]:
@@ -41,6 +44,8 @@ def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple
     any."""
     if form not in FORMATS:
         raise EluteError(f"no format '{form}'; there are: {', '.join(FORMATS)}")
+    if wanted.filters and wanted.log is None:
+        raise EluteError("`where=`, `max_position=` and `min_factor_impressions=` filter a log: give `log=` too")
     target = None if out is None else Path(out)
     written, made = (
         _export_bundle(fit, form, target, wanted) if form in BUNDLES else _export_judgments(fit, form, target, wanted)
@@ -63,7 +68,7 @@ def _export_judgments(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> 
     if wanted.features and form != "ranklib":
         raise EluteError(f"format '{form}' does not use `features=`; ranklib, lightgbm and xgboost do")
     chosen = parse_rule(wanted.grades, wanted.levels)
-    made = judge(fit, wanted.query, wanted.doc, chosen, wanted.min_precision, wanted.log)
+    made = judge(fit, wanted.query, wanted.doc, chosen, wanted.min_precision, wanted.log, wanted.filters)
     warnings = [] if out is None else write_judgments(form, out, made, wanted)
     fields = {
         "files": [] if out is None else [out.name],
@@ -119,6 +124,9 @@ def _export_bundle(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tup
         bias=fit.provenance.bias,
         click=wanted.click,
         session=wanted.session,
+        where=wanted.filters.where,
+        max_position=wanted.filters.max_position,
+        min_factor_impressions=wanted.filters.min_factor_impressions,
     ) as log:
         fields = bundle.write(form, out, fit, log, source, features)
     return {

@@ -21,6 +21,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elute._util.matching import id_columns, match
+from elute.cells.filters import Filters
+from elute.cells.roles import Roles
+from elute.engines.duckdb.filtering import prepare_rows
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.sql import quoting
 from elute.errors import EluteError
@@ -54,10 +57,17 @@ class Judgments:
 
 
 def judge(
-    fit: Fit, query: str, doc: str, rule: Rule, min_precision: float | None = None, log: object | None = None
+    fit: Fit,
+    query: str,
+    doc: str,
+    rule: Rule,
+    min_precision: float | None = None,
+    log: object | None = None,
+    filters: Filters = Filters(),  # noqa: B008 (it cannot change)
 ) -> Judgments:
-    """Grades of the fit's items. `log` is read where these are named by other columns than `query` and `doc`."""
-    pairs, row = _find_pairs(fit, query, doc, log)
+    """Grades of the fit's items. `log`, of which rows that pass `filters` count, is read where these are named by other
+    columns than `query` and `doc`."""
+    pairs, row = _find_pairs(fit, query, doc, log, filters)
     left: dict[str, LeftOut] = {}
     code = pairs[query].cast(pa.string()).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     kept = np.ones(len(row), np.bool_)
@@ -92,7 +102,7 @@ def judge(
     return Judgments(queries, docs, grade, rule.levels, {reason: n for reason, n in left.items() if n.judgments})
 
 
-def _find_pairs(fit: Fit, query: str, doc: str, log: object | None) -> tuple[pa.Table, Ints]:
+def _find_pairs(fit: Fit, query: str, doc: str, log: object | None, filters: Filters) -> tuple[pa.Table, Ints]:
     """Queries and documents, and the fit's row for each; -1 where it has none."""
     if query == doc:
         raise EluteError(f"`query=` and `doc=` are both '{query}'; name two columns")
@@ -116,7 +126,9 @@ def _find_pairs(fit: Fit, query: str, doc: str, log: object | None) -> tuple[pa.
         for column in columns:
             if column not in source.types:
                 raise EluteError(f"{source.label} has no column '{column}'; items are found by {named}, {query}, {doc}")
-        source.prepare(columns)
+        made = fit.provenance
+        roles = Roles(tuple(made.item), tuple(made.bias), None, None, made.impressions, None)
+        prepare_rows(source, columns, filters, roles)
         whole = quoting.where_clause(f"{quoting.name(column)} IS NOT NULL" for column in columns)
         with source.translate_errors():
             found = source.connection.sql(f"SELECT DISTINCT {quoting.names(columns)} FROM {source.relation} {whole}")

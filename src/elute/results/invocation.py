@@ -19,6 +19,9 @@ DEFAULTS: dict[str, Any] = {
     "click": DEFAULT_CLICK,
     "impressions": None,
     "session": None,
+    "where": None,
+    "max_position": None,
+    "min_factor_impressions": None,
     "engine": "duckdb",
     "exact": False,
     "memory": None,
@@ -49,8 +52,9 @@ class Invocation:
         """A command on the same log with the same columns; passwords in URLs are left out."""
         words = ["elute", verb, *self.sources]
         for option, value in self.options.items():
+            flag = "--" + option.replace("_", "-")
             if value is True:
-                words.append(f"--{option}")
+                words.append(flag)
             elif value != DEFAULTS[option]:
-                words += [f"--{option}", str(value)]
+                words += [flag, str(value)]
         return shlex.join(map(hide_secrets, [*words, *extra]))

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Provenance:
-    """The log, its columns, and elute's version; the date only as it was given."""
+    """The log, its columns and filters, and elute's version; the date only as it was given."""
 
     log: str
     item: list[str]
@@ -18,6 +18,9 @@ class Provenance:
     date: str | None = None
     elute: str = version("elute")
     session: str | None = None
+    impressions: str | None = None
+    filters: dict[str, Any] | None = None
+    """What was read of the log; None where all of it was."""
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Self:
@@ -29,4 +32,6 @@ class Provenance:
             fields.get("date"),
             str(fields.get("elute")),
             fields.get("session"),
+            fields.get("impressions"),
+            fields.get("filters"),
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elute.cells.roles import Roles
+from elute.engines.duckdb.filtering import prepare_rows
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.sql import quoting, values
 from elute.errors import EluteError
@@ -27,15 +27,15 @@ _AT_ONCE = 20_000_000
 
 @contextmanager
 def open_pages(log: ClickLog, session: str | None) -> Iterator[tuple[Path, SessionColumns]]:
-    """A log's pages as a Parquet file. One that is such a file is read where it is; others are copied by DuckDB, in
-    the order of pages."""
+    """A log's pages as a Parquet file. One that is such a file, and is read as a whole, is read where it is; others are
+    copied by DuckDB, in the order of pages."""
     columns = _check_columns(log, session)
-    if isinstance(log.source, str | Path) and _is_readable(Path(log.source), columns):
+    if not log.filters and isinstance(log.source, str | Path) and _is_readable(Path(log.source), columns):
         yield Path(log.source), columns
         return
     with TemporaryDirectory(prefix="elute-") as scratch:
         path = Path(scratch) / "pages.parquet"
-        _copy_pages(log.source, path, columns, log.roles)
+        _copy_pages(log, path, columns)
         yield path, columns
 
 
@@ -71,12 +71,12 @@ def _is_readable(path: Path, columns: SessionColumns) -> bool:
     return bool(pa.types.is_integer(position) and (pa.types.is_integer(click) or pa.types.is_boolean(click)))
 
 
-def _copy_pages(log: object, path: Path, columns: SessionColumns, roles: Roles) -> None:
-    source = DuckDBSource(log)
+def _copy_pages(log: ClickLog, path: Path, columns: SessionColumns) -> None:
+    source = DuckDBSource(log.source)
     try:
-        source.prepare(columns)
+        prepare_rows(source, columns, log.filters, log.roles)
         place, click = quoting.name(columns.position), quoting.name(columns.click)
-        clicks = values.clicks_sql(roles, source.types)
+        clicks = values.clicks_sql(log.roles, source.types)
         with source.translate_errors():
             source.connection.execute(
                 f"COPY (SELECT {quoting.names((columns.session, columns.query, columns.doc))}, "

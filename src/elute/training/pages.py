@@ -14,7 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute._util.storage import MEMORY, Storage
+from elute.cells.filters import Filters
 from elute.cells.roles import Roles
+from elute.engines.duckdb.filtering import prepare_rows
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.sql import quoting, values
 from elute.errors import EluteError
@@ -49,6 +51,7 @@ class PageColumns(NamedTuple):
     score: str | None
     whole: bool
     """Whether places must be positions: 1, 2, 3, … without gaps."""
+    filters: Filters
 
 
 def read_pages(
@@ -73,7 +76,7 @@ class _Query:
         for column in wanted:
             if column not in opened.types:
                 raise EluteError(f"{opened.label} has no column '{column}', by which {features.label} names documents")
-        opened.prepare(wanted)
+        prepare_rows(opened, wanted, asked.filters, roles)
         opened.connection.register("elute_documents", _number_rows(features.key))
         opened.connection.register("elute_factors", _number_rows(factors))
         page = (session,) if roles.query is None else (session, roles.query)

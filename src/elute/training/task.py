@@ -114,7 +114,8 @@ def _choose_columns(log: ClickLog, inputs: Inputs) -> PageColumns:
     elif inputs.score is not None:
         raise EluteError(f"learner '{inputs.learner}' does not use `score=`; upe does")
     whole = inputs.learner not in WEIGHTED
-    return PageColumns(replace(roles, session=session), _find_position(log, inputs.learner, whole), score, whole)
+    position = _find_position(log, inputs.learner, whole)
+    return PageColumns(replace(roles, session=session), position, score, whole, log.filters)
 
 
 def _find_position(log: ClickLog, learner: str, whole: bool) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from elute._util.text import format_count as spell_count
+from elute.cells.filters import describe_filters
 from elute.log import LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
@@ -20,14 +21,16 @@ class Counted(Recorded):
         sentence = f"{spell_count(fields['rows'])} rows became {spell_count(fields['cells'])} cells in {fields['out']}."
         names = ("impressions", "clicks", "items", "factors", "queries")
         figures = [(spell_count(fields[name]), name) for name in names if fields[name] is not None]
-        return Card("calm", "Counted", sentence, figures)
+        return Card(
+            "calm", "Counted", " ".join([sentence, *(f"Read: {said}." for said in describe_filters(fields))]), figures
+        )
 
 
 def count(log: LogSource, out: str | Path, *, progress: Progress = silent, **columns: Unpack[LogOptions]) -> Counted:
     """Count a log once, into a folder that the other verbs then take in its place.
 
-    The counts remember the columns they were made with and the files they were made from, and are refused when those
-    have changed. `columns`: as for `elute.read_log`.
+    The counts remember the columns and filters they were made with and the files they were made from, and are refused
+    when those have changed. `columns`: as for `elute.read_log`.
     """
     opened = as_log(log, **columns)
     about = opened.save_counts(out, progress)
@@ -35,6 +38,8 @@ def count(log: LogSource, out: str | Path, *, progress: Progress = silent, **col
     return Counted(
         {
             "rows": survey.rows,
+            "rows_filtered": survey.filtered,
+            "filters": opened.filters.to_dict(),
             "impressions": int(survey.impressions.sum()),
             "clicks": int(survey.clicks.sum()) if opened.roles.click is not None else None,
             "items": about["items"],

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from elute._util.text import format_count
+from elute.cells.filters import Filters
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -73,6 +74,9 @@ def judge(
     doc: str = DEFAULT_DOC,
     click: str = DEFAULT_CLICK,
     session: str | None = None,
+    where: str | None = None,
+    max_position: int | None = None,
+    min_factor_impressions: int | None = None,
 ) -> Judged:
     """Judgments with grades, or click data to train a ranker on, in the format of whoever uses it.
 
@@ -80,8 +84,11 @@ def judge(
     folder to train on from clicks and need `log`, `features` and `out`. Without `out` the judgments are in `table`, to
     be written by `export`. `grades`: quantiles, or thresholds such as "0.1,0.3,0.6"; `levels`: grades that quantiles
     make. `min_precision`: leave out items whose relevance has a standard error above 1/`min_precision`. `log` is also
-    read where items are not a query and a document.
+    read where items are not a query and a document; `where`, `max_position` and `min_factor_impressions` as for
+    `elute.read_log`.
     """
-    wanted = Wanted(query, doc, click, session, log, as_paths(features), grades, levels, min_precision)
+    given = {"where": where, "max_position": max_position, "min_factor_impressions": min_factor_impressions}
+    filters = Filters.from_options(given)
+    wanted = Wanted(query, doc, click, session, log, as_paths(features), grades, levels, min_precision, filters)
     fields, made = export(fit if isinstance(fit, Fit) else Fit.load(fit), format, out, wanted)
     return Judged(fields, made, wanted)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elute.cells.factors import describe, is_position
+from elute.cells.filters import describe_filters
 from elute.checking.check import Check
 from elute.checking.rung import SIGNS, TONES
 from elute.cli.pages import known
@@ -70,6 +71,8 @@ def _tabulate_evidence(check: Check) -> Table:
             grid.add_row(format_share(fields[name]), words)
     for value, words in known.list_knowledge(check):
         grid.add_row(value, words)
+    for said in describe_filters(fields):
+        grid.add_row("read", Text(to_one_line(said, 400)))
     return grid
 
 

@@ -28,8 +28,8 @@ Examples:
 def count(log: ClickLog, call: Invocation, progress: Progress, out: str, as_json: bool) -> None:
     """Count a log once; then give the folder of counts to the other verbs in its place.
 
-    The counts remember the columns they were made with and the files they were made from, and are refused when
-    those have changed.
+    The counts remember the columns and filters they were made with and the files they were made from, and are
+    refused when those have changed.
     """
     from elute.verbs.count import count as run
 

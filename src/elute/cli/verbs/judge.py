@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
-from elute.cli.options import FILES
+from elute.cli.options import FILES, adds_filters
 
 FORMATS = ("quepid", "opensearch", "ranklib", "trec", "lightgbm", "xgboost")
 """As in `elute.judging.export`, which is slow to import; a test compares the two."""
@@ -49,6 +49,7 @@ lightgbm and xgboost make a folder to train on from clicks; they need --log, wit
 @click.option("--doc", metavar="COL", default=DEFAULT_DOC, show_default=True, help="The document's name.")
 @click.option("--click", metavar="COL", default=DEFAULT_CLICK, show_default=True, help="Bundles: the log's clicks.")
 @click.option("--session", metavar="COL", help="Bundles: a result page's id.  [default: session_id]")
+@adds_filters
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def judge(fit: Path, form: str, out: Path, log: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Export what 'elute fit' left in FIT: judgments with grades, or click data to train a ranker on.

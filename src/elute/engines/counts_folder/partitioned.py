@@ -18,7 +18,8 @@ from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.cells.survey import Survey
 from elute.engines.counting import CountedCells, LinkFactors, Totals, merge_forests, summarise_cells
-from elute.engines.counts_folder.engine import CELLS, QUERY, CountsEngine
+from elute.engines.counts_folder.engine import CountsEngine
+from elute.engines.counts_folder.layout import CELLS, QUERY
 from elute.engines.duckdb.connection import connect
 from elute.engines.partitioned.engine import partition_memory
 from elute.engines.partitioned.local import LocalPartitions
@@ -33,15 +34,16 @@ class PartitionedCountsEngine(QueryKeeper, CountsEngine):
 
     def __init__(self, folder: str | Path, memory: int, spill: str | Path | None = None) -> None:
         self._bytes = partition_memory(memory)
-        super().__init__(folder)
-        place, self._remove = scratch.make_folder(spill)
+        super().__init__(folder, spill)
+        place, self._remove_scratch = scratch.make_folder(spill)
         self._connection = connect()
         self._connection.execute(f"SET temp_directory = {quoting.text(str(place))}")
         self._connection.execute(f"SET memory_limit = '{self._bytes // 2**20}MiB'")
 
     def close(self) -> None:
+        super().close()
         self._connection.close()
-        self._remove()
+        self._remove_scratch()
 
     def partitions(self, roles: Roles, survey: Survey, progress: Progress) -> LocalPartitions:
         """The parts that the counts were written in."""

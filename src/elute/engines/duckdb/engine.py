@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elute.cells.counts import Clustered, Counts
+from elute.cells.filters import Filters
 from elute.cells.roles import Roles
 from elute.cells.survey import Survey
 from elute.engines.counting import ROWS_AN_ITEM, Counter, RowBatch, index_keys
 from elute.engines.duckdb.exact_ids import number_ids
+from elute.engines.duckdb.filtering import prepare_rows
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.source_state import State
 from elute.engines.sql import quoting, values
@@ -42,6 +44,8 @@ class DuckDBEngine:
         """`spill`: the folder for what does not fit into memory; the system's own otherwise."""
         self._source = DuckDBSource(source, label, spill)
         self._exact = exact
+        self._filters = Filters()
+        self._rows_before: int | None = None
         self.label = self._source.label
 
     @property
@@ -58,6 +62,10 @@ class DuckDBEngine:
 
     def close(self) -> None:
         self._source.close()
+
+    def filter(self, filters: Filters, roles: Roles) -> None:
+        self._filters = filters
+        self._rows_before = prepare_rows(self._source, roles.columns, filters, roles)
 
     def find_problems(self, roles: Roles) -> list[str]:
         """Values of clicks and impressions that cannot be used, each with its rows and an example."""
@@ -85,7 +93,7 @@ class DuckDBEngine:
         present = ", ".join(f"count({quoting.name(column)})" for column in roles.ids)
         rows, *filled = self._source.query_row(f"SELECT count(*), {present} FROM {self._source.relation}")
         if not rows:
-            raise EluteError(f"{self.label} has no rows")
+            raise self._filters.refuse_empty(self.label)
         nulls = {column: rows - n for column, n in zip(roles.ids, filled, strict=True) if n < rows}
         table = self._make_factor_table(roles, nulls)
         if not table.num_rows:
@@ -104,9 +112,11 @@ class DuckDBEngine:
             unshown=unshown,
             nulls=nulls,
             factors=table.select(list(roles.bias)),
+            rows_under=table["elute_rows"].to_numpy(),
             keys=table["elute_factor_key"].to_numpy(),
             impressions=table["elute_shown"].to_numpy(),
             clicks=table["elute_clicked"].to_numpy(),
+            filtered=0 if self._rows_before is None else self._rows_before - rows,
         )
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:

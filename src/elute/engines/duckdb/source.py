@@ -83,6 +83,7 @@ class DuckDBSource:
         path = str(self.scratch / "log.duckdb")
         if self._json_files:
             self.relation = self._typed_json_relation(columns)
+            self.full_relation = self._typed_json_relation(list(self.types))
         if self._streamed:
             self.relation = self._register("elute_roles", self._streamed.select(columns))
         with self.translate_errors():

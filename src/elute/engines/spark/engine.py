@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
+from elute.cells.filters import Filters
 from elute.cells.rankable import Rankable
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
@@ -29,7 +30,8 @@ from elute.engines.spark import worker
 from elute.engines.spark.blocks import BLOCKS, pack_blocks
 from elute.engines.spark.cells import SparkCells
 from elute.engines.spark.exchange import Exchange
-from elute.engines.spark.frame import SparkFrame, duckdb_type, sql
+from elute.engines.spark.filtering import filter_frame
+from elute.engines.spark.frame import SparkFrame, sql
 from elute.engines.spark.partitions import SparkPartitions
 from elute.engines.spark.query_rows import count_queries, count_rankable_queries
 from elute.engines.sql import values
@@ -83,11 +85,15 @@ class SparkEngine:
 
     def close(self) -> None:
         """Free what elute cached in the session; the session is the user's."""
+        self._log.close()
         if self._summary is not None:
             self._summary.unpersist()
         if self._cells is not None:
             self._cells.close()
         self._exchange.close()
+
+    def filter(self, filters: Filters, roles: Roles) -> None:
+        filter_frame(self._log, filters, roles)
 
     def find_problems(self, roles: Roles) -> list[str]:
         """Values of clicks and impressions that cannot be used; nulls of ids are counted in the same job."""
@@ -121,7 +127,7 @@ class SparkEngine:
 
         rows = self._totals[""]
         if not rows:
-            raise EluteError(f"{self.label} has no rows")
+            raise self._log.filters.refuse_empty(self.label)
         nulls = {column: rows - self._totals[column] for column in roles.ids if self._totals[column] < rows}
         own, types = self._log.shorten_roles(roles)
         shown = "count(1)" if own.impressions is None else f"sum({values.impressions_sql(own, types)})"
@@ -152,9 +158,11 @@ class SparkEngine:
             unshown=unshown,
             nulls=nulls,
             factors=table.select(list(roles.bias)),
+            rows_under=table["rows"].to_numpy(),
             keys=table["key"].to_numpy().view(np.uint64),
             impressions=table["shown"].to_numpy(),
             clicks=table["clicked"].to_numpy(),
+            filtered=None if self._log.filters else 0,
         )
 
     def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
@@ -239,17 +247,7 @@ class SparkEngine:
         return {factor: names.filter(pc.equal(table["key"], key)) for factor, key in zip(factors, keys, strict=True)}
 
     def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
-        """Text that is no number counts as missing."""
-        from pyspark.sql import functions as f
-
-        number = values.number_sql("value", duckdb_type(self._log.types[value]))
-        if number is None:
-            raise EluteError(f"column '{value}' holds {self._log.types[value]} values where numbers are expected")
-        short = {column: f"c{i}" for i, column in enumerate(columns)}
-        chosen = [self._log.column(column).alias(name) for column, name in short.items()]
-        frame = self._log.frame.select(*chosen, self._log.column(value).alias("value")).groupBy(*short.values())
-        table = self._log.to_arrow(frame.agg(f.avg(sql(number)).cast("double").alias("value")))
-        return table.rename_columns([*columns, value])
+        return self._log.compute_means(columns, value)
 
     def _count_cells(self, roles: Roles, survey: Survey) -> SparkCells:
         if self._cells is None:

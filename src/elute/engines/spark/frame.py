@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from elute.cells.filters import Filters
 from elute.cells.roles import Roles
 from elute.engines.spark.source import open_frame, translate_errors
 from elute.engines.spark.worker import Batches
 from elute.engines.sql import values
+from elute.errors import EluteError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,9 +27,18 @@ class SparkFrame:
 
     def __init__(self, source: object) -> None:
         self.frame, self.label, self.untyped = open_frame(source)
+        self.filters = Filters()
+        """What the frame has passed."""
+        self.held: DataFrame | None = None
+        """What filters keep in the session meanwhile."""
         self.with_nulls: set[str] | None = None
         """Columns that hold nulls, once they have been counted."""
         self.types = {field.name: field.dataType.simpleString() for field in self.frame.schema.fields}
+
+    def close(self) -> None:
+        """Free what was held; the session is the user's."""
+        if self.held is not None:
+            self.held.unpersist()
 
     @property
     def cores(self) -> int:
@@ -69,6 +80,19 @@ class SparkFrame:
             chosen.append(sql(values.impressions_sql(own, types)).alias("impressions"))
         by = [f"item{i}" for i in range(len(own.item))] if exact else ["item"]
         return self.usable_rows(roles).select(*chosen).repartition(partitions, *by)
+
+    def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
+        """Text that is no number counts as missing."""
+        from pyspark.sql import functions as f
+
+        number = values.number_sql("value", duckdb_type(self.types[value]))
+        if number is None:
+            raise EluteError(f"column '{value}' holds {self.types[value]} values where numbers are expected")
+        short = {column: f"c{i}" for i, column in enumerate(columns)}
+        chosen = [self.column(column).alias(name) for column, name in short.items()]
+        frame = self.frame.select(*chosen, self.column(value).alias("value")).groupBy(*short.values())
+        table = self.to_arrow(frame.agg(f.avg(sql(number)).cast("double").alias("value")))
+        return table.rename_columns([*columns, value])
 
     def short_names(self, roles: Roles) -> dict[str, str]:
         return {column: f"c{i}" for i, column in enumerate(roles.columns) if column in self.types}
