@@ -66,7 +66,7 @@ def estimate(impressions: float, items: int, factors: int) -> float:
 
 
 def estimate_paper(impressions: float, items: int, factors: int) -> float:
-    """Probability of identifiability by Example 2 of the paper. With u = 1 − exp(−|D| / (|X||T|)) the example's exponent
+    """Probability of identifiability by Example 2. With u = 1 − exp(−|D| / (|X||T|)) the example's exponent
     −|D| + f equals |X||T| log(1 − u²), which neither overflows nor cancels."""
     if factors == 1:
         return 1.0
