@@ -64,7 +64,9 @@ def test_more_impressions_never_lower_an_estimate(impressions: float, more: floa
 def read_table() -> list[tuple[int, int, int, float, float, float]]:
     """The table of the page on `check`: items, factors, impressions; simulated, `estimate`, `estimate_paper`."""
     rows = re.findall(r"^\|" + r" ([\d,]+) \|" * 3 + r" (\d\.\d\d) \|" * 3 + "$", DOCS.read_text(), re.MULTILINE)
-    return [(*(int(n.replace(",", "")) for n in row[:3]), *map(float, row[3:])) for row in rows]
+    sizes = [[int(number.replace(",", "")) for number in row[:3]] for row in rows]
+    shares = [[float(number) for number in row[3:]] for row in rows]
+    return [(x, t, d, truth, ours, paper) for (x, t, d), (truth, ours, paper) in zip(sizes, shares, strict=True)]
 
 
 def test_table_of_the_docs_holds_the_estimates() -> None:

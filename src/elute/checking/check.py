@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from elute._util.text import format_count, format_share, list_rows
@@ -15,6 +16,7 @@ from elute.checking.explore import explore as explore_subsets
 from elute.checking.probability import Point
 from elute.checking.probability import sample_curve as sample_curve
 from elute.identify.components import Components, LinkingPlan, find_components
+from elute.identify.merged import MergedFactors
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Result
@@ -68,6 +70,17 @@ class Check(Result):
         """How many components the identifiability graph has."""
         return len(self.found)
 
+    @cached_property
+    def merged(self) -> MergedFactors | None:
+        """What the plan leaves to debias with; None without one that merges."""
+        survey = self.log.survey
+        return None if self.plan is None else self.plan.measure_merged(survey.factors, survey.impressions)
+
+    @property
+    def caution(self) -> str:
+        """What must be said beside that the log is recoverable under the plan; empty where there is nothing."""
+        return "" if self.merged is None else self.merged.caution
+
     @property
     def sentence(self) -> str:
         """The verdict in words."""
@@ -75,7 +88,8 @@ class Check(Result):
         if self.recoverable:
             factors = "its one factor is" if n == 1 else f"its {n:,} factors form"
             under = f" under this {self.plan.method} plan" if self.plan is not None else ""
-            return f"Relevance is recoverable from this log{under}: {factors} one component."
+            caution = f" {self.caution}" if self.caution else ""
+            return f"Relevance is recoverable from this log{under}: {factors} one component.{caution}"
         rest = ""
         if self.ranking is not None:
             ranked, queries = self.ranking.rankable, self.ranking.queries
@@ -121,6 +135,8 @@ class Check(Result):
         }
         if self.plan is not None:
             fields["plan"] = self.plan.method
+        if self.merged is not None:
+            fields |= {"debiases": self.merged.debiases, "caution": self.caution or None}
         if self.subsets is not None:
             fields["subsets"] = [
                 {**s._asdict(), "bias": list(s.bias), "recoverable": s.recoverable} for s in self.subsets
@@ -148,6 +164,8 @@ class Check(Result):
         notes = [warning["message"] for warning in fields["warnings"]]
         word = "Recoverable" if whole else "Recoverable query by query" if ranked == 1 else "Not recoverable"
         tone: Tone = "good" if whole else "warn" if ranked == 1 else "bad"
+        if whole and fields.get("caution"):
+            tone, word = "warn", "Nearly no debiasing" if fields["debiases"] else "No debiasing"
         return Card(tone, word, fields["verdict"], figures, chart, notes)
 
 

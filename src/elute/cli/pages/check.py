@@ -46,6 +46,8 @@ def _list_sections(check: Check) -> list[RenderableType]:
 
 def _write_verdict(check: Check) -> Text:
     mark, style = ("✓ ", "bold green") if check.recoverable else ("✗ ", "bold red")
+    if check.recoverable and check.caution:
+        mark, style = "! ", "bold yellow"
     return Text(mark + check.sentence, style=style)
 
 
