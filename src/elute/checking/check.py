@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from elute.checking.probability import SHARES, Point, sample_curve
 from elute.checking.rung import TONES, WORDS, Bar, Rung, find_rung, reaches, write_sentence
 from elute.checking.thin import Filter, propose_filter
 from elute.identify.components import Components, LinkingPlan, find_components
+from elute.identify.merged import MergedFactors
 from elute.known.precision import TARGET, Precision
 from elute.log import ClickLog
 from elute.progress import Progress, silent
@@ -86,17 +88,21 @@ class Check(Result):
         """How many components the identifiability graph has."""
         return len(self.found)
 
+    @cached_property
+    def merged(self) -> MergedFactors | None:
+        """What the plan leaves to debias with; None without one that merges."""
+        survey = self.log.survey
+        return None if self.plan is None else self.plan.measure_merged(survey.factors, survey.impressions)
+
+    @property
+    def caution(self) -> str:
+        """What must be said beside that the log is recoverable under the plan; empty where there is nothing."""
+        return "" if self.merged is None else self.merged.caution
+
     @property
     def rung(self) -> Rung:
         """How far the log leads: apart, linked, loose or known."""
-        return find_rung(self.recoverable, self.precision, self.assumes_all)
-
-    @property
-    def assumes_all(self) -> bool:
-        """Whether a plan leaves one propensity for all, which is then assumed, not known."""
-        if self.plan is None or self.precision is None:
-            return False
-        return len(self.structure.root) > 1 and len(self.precision.log_se) == 1
+        return find_rung(self.recoverable, self.precision, bool(self.caution))
 
     def reaches(self, bar: Bar) -> bool:
         """Whether the log is linked, estimable or known. A log without clicks is judged by its structure alone."""
@@ -109,7 +115,8 @@ class Check(Result):
         if self.recoverable:
             factors = "its one factor is" if n == 1 else f"its {n:,} factors form"
             under = f" under this {self.plan.method} plan" if self.plan is not None else ""
-            return write_sentence(self.rung, f"{factors} one component{under}", self.precision)
+            caution = f" {self.caution}" if self.caution else ""
+            return write_sentence(self.rung, f"{factors} one component{under}", self.precision) + caution
         rest = ""
         if self.ranking is not None:
             ranked, queries = self.ranking.rankable, self.ranking.queries
@@ -159,6 +166,8 @@ class Check(Result):
         fields |= self._list_known()
         if self.plan is not None:
             fields["plan"] = self.plan.method
+        if self.merged is not None:
+            fields |= {"debiases": self.merged.debiases, "caution": self.caution or None}
         if self.subsets is not None:
             fields["subsets"] = [
                 {**s._asdict(), "bias": list(s.bias), "recoverable": s.recoverable} for s in self.subsets
@@ -210,6 +219,8 @@ class Check(Result):
         word, tone = WORDS[rung], TONES[rung]
         if not whole and ranked == 1:
             word, tone = "Recoverable query by query", "warn"
+        if whole and fields.get("caution"):
+            tone, word = "warn", "Nearly no debiasing" if fields["debiases"] else "No debiasing"
         return Card(tone, word, fields["verdict"], figures, chart, notes)
 
 

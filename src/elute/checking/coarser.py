@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from elute.engines.counts_folder.engine import is_counts
+from elute.engines.counts_folder.layout import is_counts
 from elute.identify.components import find_components
 from elute.log import ClickLog, read_log
 from elute.progress import Progress, silent

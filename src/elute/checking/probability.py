@@ -2,10 +2,12 @@
 
 `sample_curve` measures it (Figure 7 a, b of the identifiability paper): each impression is kept with
 probability p, independently, so a cell of n impressions survives with probability 1 − (1 − p)ⁿ, and no
-second look at the log is needed. A sample is recoverable if the factors that are left form one component.
+second look at the log is needed. A sample is recoverable if all factors of the log are in it and form one component:
+a factor that a sample lacks cannot be recovered from it. A sample of a larger share contains the one of a smaller
+share that was drawn with the same seed, so that the curve never falls.
 
-`estimate` predicts it (Example 2) for items and factors that meet at random. With u = 1 − exp(−|D| / (|X||T|))
-the example's exponent −|D| + f equals |X||T| log(1 − u²), which neither overflows nor cancels.
+`estimate` and `estimate_paper` predict it for items and factors that meet at random (`docs/check.md` sets both against
+simulation).
 """
 
 from __future__ import annotations
@@ -41,18 +43,31 @@ class Point(NamedTuple):
     impressions: float
     """Expected impressions in a sample."""
     probability: float
-    """Share of samples that were recoverable."""
+    """Share of samples that have all factors, in one component."""
     components: float
     """Mean over samples."""
     factors: float
     """Mean number of factors seen in a sample."""
     samples: int
     estimate: float
-    """Example 2's probability for a log of this size."""
+    """The probability for a log of this size if items met factors at random."""
+    estimate_paper: float
+    """The same by Example 2 of the identifiability paper, which says far too much where factors are many."""
 
 
 def estimate(impressions: float, items: int, factors: int) -> float:
-    """Probability of identifiability by Example 2."""
+    """Probability that no factor is alone: exp(−|T| exp(−(|D|/|T|)(1 − exp(−|D|/|X|)))).
+
+    A factor has |D|/|T| impressions, each of an item that occurs elsewhere too with probability 1 − exp(−|D|/|X|). It
+    is alone, or absent, if none of them is such: nearly always that, and not a larger piece, keeps a graph apart."""
+    if factors == 1:
+        return 1.0
+    return math.exp(-factors * math.exp(impressions / factors * math.expm1(-impressions / items)))
+
+
+def estimate_paper(impressions: float, items: int, factors: int) -> float:
+    """Probability of identifiability by Example 2. With u = 1 − exp(−|D| / (|X||T|)) the example's exponent
+    −|D| + f equals |X||T| log(1 − u²), which neither overflows nor cancels."""
     if factors == 1:
         return 1.0
     cells = float(items) * factors
@@ -65,8 +80,9 @@ def sample_curve(log: ClickLog, seed: int = 0, progress: Progress = silent) -> l
     """One point for each share of the log. The same seed gives the same samples of the same cells in the same order;
     an engine that orders them otherwise draws others."""
     jobs = [(share, sample) for share in SHARES for sample in range(SAMPLES if share < 1 else 1)]
-    seeds = np.random.SeedSequence(seed).generate_state(len(jobs), np.uint64).astype(np.uint64)
-    sampling = CurveTask(np.array([share for share, _ in jobs]), seeds, len(log.survey.keys))
+    seeds = np.random.SeedSequence(seed).generate_state(SAMPLES, np.uint64).astype(np.uint64)
+    drawn_with = seeds[[sample for _, sample in jobs]]
+    sampling = CurveTask(np.array([share for share, _ in jobs]), drawn_with, len(log.survey.keys))
     partitions = log.partitions(progress)
     progress("sampling the log", 0, 0)
     if partitions is None:
@@ -119,11 +135,12 @@ def _summarise(share: float, drawn: NDArray[np.int64], total: int, items: int, f
     return Point(
         share=share,
         impressions=share * total,
-        probability=float(np.mean(drawn[:, 0] == 1)),
+        probability=float(np.mean((drawn[:, 0] == 1) & (drawn[:, 1] == factors))),
         components=float(drawn[:, 0].mean()),
         factors=float(drawn[:, 1].mean()),
         samples=len(drawn),
         estimate=estimate(share * total, items, factors),
+        estimate_paper=estimate_paper(share * total, items, factors),
     )
 
 

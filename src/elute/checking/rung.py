@@ -34,8 +34,8 @@ WORDS: dict[Rung, str] = {
 
 
 def find_rung(connected: bool, precision: Precision | None, assumed: bool) -> Rung:
-    """`precision` is None where the log has no clicks; `assumed`: whether a plan leaves one propensity for all, which
-    is then an assumption, nothing that is known."""
+    """`precision` is None where the log has no clicks; `assumed`: whether a plan leaves one propensity for all,
+    or nearly, which is then an assumption, nothing that is known."""
     if not connected:
         return "apart"
     if precision is None or not precision.estimable:

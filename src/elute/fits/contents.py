@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from elute._util.files import write_parquet, write_row_groups
+from elute.cells.survey import Survey
 from elute.errors import EluteError
 from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.pbm import PBM
+from elute.fits.debiasing import describe_debiasing
 from elute.fits.folder import PROPENSITIES, RELEVANCE, read_table
+from elute.identify.merged import MergedFactors
 from elute.results.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -45,10 +48,11 @@ class Contents(Protocol):
 
 
 class EstimatorContents:
-    """A count model, fitted here. A bootstrap adds the ends of its intervals, `low` and `high`."""
+    """A count model, fitted here to a log of this survey. A bootstrap adds the ends of its intervals, `low` and
+    `high`."""
 
-    def __init__(self, estimator: Estimator, drawn: Bootstrap | None = None) -> None:
-        self.estimator, self.drawn = estimator, drawn
+    def __init__(self, estimator: Estimator, survey: Survey, drawn: Bootstrap | None = None) -> None:
+        self.estimator, self.drawn, self._survey = estimator, drawn, survey
 
     @cached_property
     def propensities(self) -> pa.Table | None:
@@ -56,7 +60,8 @@ class EstimatorContents:
         if self.drawn is not None:
             for name, values in (("low", self.drawn.propensity_low), ("high", self.drawn.propensity_high)):
                 table = table.append_column(name, pa.array(values))
-        return table
+        shown = table.append_column("impressions", pa.array(self._survey.impressions))
+        return shown.append_column("clicks", pa.array(self._survey.clicks))
 
     def iterate_relevance(self) -> Iterator[pa.Table]:
         return self.estimator.relevance_parts()
@@ -128,8 +133,9 @@ class FolderContents:
         raise EluteError(f"this fit is already saved in {self.folder}; copy that folder")
 
 
-def summarise(name: str, fit: Estimator) -> dict[str, Any]:
-    """The fields of `elute fit --json`; a likelihood of 0, whose log JSON cannot write, is null."""
+def summarise(name: str, fit: Estimator, merged: MergedFactors | None = None) -> dict[str, Any]:
+    """The fields of `elute fit --json`; a likelihood of 0, whose log JSON cannot write, is null. `merged`: the factors
+    under the plan."""
     priors = {"prior": fit.prior_} if isinstance(fit, PBM) else {}
     return {
         "model": name,
@@ -140,4 +146,5 @@ def summarise(name: str, fit: Estimator) -> dict[str, Any]:
         "components": int(fit.component_.max()) + 1,
         "seconds": fit.seconds_,
         **priors,
+        **describe_debiasing(fit, merged),
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from elute._util.text import format_count, to_one_line
 from elute.cells.factors import describe as describe_factor
@@ -18,6 +19,7 @@ from elute.cells.roles import Roles
 from elute.errors import EluteError
 from elute.fits.contents import Contents, EstimatorContents, FolderContents, SessionContents, summarise
 from elute.fits.folder import MARK, read_summary, write_summary
+from elute.identify.components import LinkingPlan
 from elute.log import ClickLog
 from elute.results.base import Fields, Result
 from elute.results.card import Bars, Card
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from elute.estimate.models.base import Estimator
     from elute.io.sessions import Vocabulary
     from elute.sessions.fit import SessionFit
+
+
+Floats = NDArray[np.float64]
 
 
 class Fit(Result):
@@ -53,11 +58,20 @@ class Fit(Result):
 
     @classmethod
     def from_estimator(
-        cls, model: str, estimator: Estimator, log: ClickLog, drawn: Bootstrap | None = None, name: str | None = None
+        cls,
+        model: str,
+        estimator: Estimator,
+        log: ClickLog,
+        drawn: Bootstrap | None = None,
+        name: str | None = None,
+        plan: LinkingPlan | None = None,
     ) -> Fit:
-        """A count model that was fitted to a log; `drawn`: the bootstrap that its errors come from."""
-        summary = summarise(model, estimator)
-        return cls(summary, log.provenance(), EstimatorContents(estimator, drawn), estimator=estimator, name=name)
+        """A count model that was fitted to a log, under a merge plan; `drawn`: the bootstrap that its errors come
+        from."""
+        survey = log.survey
+        merged = None if plan is None else plan.measure_merged(survey.factors, survey.impressions)
+        summary, contents = summarise(model, estimator, merged), EstimatorContents(estimator, survey, drawn)
+        return cls(summary, log.provenance(), contents, estimator=estimator, name=name)
 
     @classmethod
     def from_sessions(cls, fitted: SessionFit, log: ClickLog) -> Fit:
@@ -117,8 +131,17 @@ class Fit(Result):
 
     @property
     def propensities(self) -> pa.Table | None:
-        """The bias columns, `component, propensity, log_se`; None for a session click model."""
+        """The bias columns, `component, propensity, log_se`, what the model adds, and `impressions, clicks`; None for a
+        session click model."""
         return self._contents.propensities
+
+    @property
+    def click_rates(self) -> Floats:
+        """Clicks over impressions by factor, before any debiasing; where there are propensities."""
+        table = self.propensities
+        if table is None or "clicks" not in table.column_names:
+            raise EluteError(f"{self.label} has no click rates by factor; fit again with pbm")
+        return np.asarray(table["clicks"].to_numpy() / table["impressions"].to_numpy())
 
     @cached_property
     def relevance(self) -> pa.Table:
@@ -155,9 +178,11 @@ class Fit(Result):
         sentence = f"{model} {ended} after {format_count(n)} iteration{'' if n == 1 else 's'}"
         if fields.get("reason"):
             sentence += f": {to_one_line(fields['reason'], 400)}"
-        if parts > 1:
+        baseline, caution = fields.get("baseline"), fields.get("caution")
+        if parts > 1 and not baseline:
             sentence += f"; {format_count(parts)} components, each at its own scale: do not compare across them"
-        good = fields["converged"] and parts == 1
+        sentence += f"; {caution}." if baseline else f". {caution}" if caution else "."
+        good = fields["converged"] and (parts == 1 or baseline)
         figures = []
         if fields.get("log_likelihood") is not None:
             figures.append((f"{fields['log_likelihood']:,.1f}", "log-likelihood"))
@@ -165,7 +190,14 @@ class Fit(Result):
             (format_count(int(fields[name])), name) for name in ("sessions", "ranks") if fields.get(name) is not None
         ]
         figures.append((f"{fields['seconds']:.2f} s", "to fit"))
-        return Card("good" if good else "bad", "Fitted" if good else "Check the fit", f"{sentence}.", figures)
+        if not good:
+            return Card("bad", "Check the fit", sentence, figures)
+        if baseline:
+            return Card("calm", "Baseline", sentence, figures)
+        if caution:
+            word = "Nearly no debiasing" if fields["debiases"] else "No debiasing"
+            return Card("warn", word, sentence, figures)
+        return Card("good", "Fitted", sentence, figures)
 
     def card(self) -> Card:
         """The summary, with the propensities drawn where there are any."""

@@ -3,7 +3,8 @@
 | file | what it holds |
 |---|---|
 | `fit.json` | the summary, and where the fit comes from; written last: a folder with it is complete |
-| `propensities.parquet` | the bias columns, `component, propensity, log_se`; not for session click models |
+| `propensities.parquet` | the bias columns, `component, propensity, log_se`, what a model adds, `impressions, clicks`;
+  not for session click models |
 | `relevance.parquet` | the item columns, `component, relevance, log_se, impressions, clicks` |
 | `model.npz`, `queries.parquet` | session click models: parameters, and the queries in the order of their numbers |
 """

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
+from elute.identify.merged import MergedFactors
 from elute.kernels.unionfind import find_roots, link
 
 
@@ -36,6 +37,9 @@ class LinkingPlan(Protocol):
 
     def pairs_of(self, factors: pa.Table) -> NDArray[np.int64]:
         """The linked factors, two rows of the log's factors a row."""
+
+    def measure_merged(self, factors: pa.Table, impressions: NDArray[np.int64]) -> MergedFactors | None:
+        """What it leaves to debias with; None where it merges nothing."""
 
     def apply(self, counts: Counts) -> Counts:
         """Counts as they would be if it had been carried out."""

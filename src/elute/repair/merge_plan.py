@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from elute.cells.factors import to_rows
 from elute.checking.check import Check
+from elute.identify.merged import measure_merged
 from elute.kernels.merge import merge_factors
 from elute.repair.bounds import merge_bound
 from elute.repair.features import bias_features
@@ -35,9 +36,9 @@ def plan_merges(
     counts, found = check.counts, check.found
     pairs, costs = find_minimum_merges(bias_features(counts.factors, features, vectors, weights), found.of_factor)
     bound, each, shares = None, [None] * len(pairs), [None] * len(pairs)
+    group, shown = merge_factors(counts.n_factors, pairs), check.log.survey.impressions
     if propensity is not None and len(pairs):
-        merged = _average_propensity(propensity, merge_factors(counts.n_factors, pairs), check.log.survey.impressions)
-        bounds = merge_bound(pairs, found.of_factor, propensity, merged)
+        bounds = merge_bound(pairs, found.of_factor, propensity, _average_propensity(propensity, group, shown))
         bound, each, shares = bounds.diameter, bounds.weights.tolist(), bounds.shares.tolist()
     left, right = to_rows(counts.factors, pairs[:, 0]), to_rows(counts.factors, pairs[:, 1])
     return MergePlan(
@@ -47,6 +48,7 @@ def plan_merges(
         cost=float(costs.sum()),
         pairs=tuple(Pair(*fields) for fields in zip(left, right, costs.tolist(), each, shares, strict=True)),
         bound=bound,
+        merged=measure_merged(group, shown),
     )
 
 

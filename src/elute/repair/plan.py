@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elute._util.files import write_text
-from elute._util.text import format_count
 from elute.cells.counts import Counts
-from elute.cells.factors import describe, describe_some, index_rows, row_key, to_rows
+from elute.cells.factors import describe_some, index_rows, row_key, to_rows
 from elute.errors import EluteError
+from elute.identify.merged import MergedFactors, measure_merged
 from elute.kernels.merge import add_cells, merge_cells, merge_factors
+from elute.repair.card import describe_plan
 from elute.results.base import Fields, Result
-from elute.results.card import Bars, Card
+from elute.results.card import Card
 from elute.results.provenance import Provenance
 
 Pairs = NDArray[np.int64]
@@ -98,22 +99,12 @@ class Plan(Result):
 
     @classmethod
     def describe(cls, fields: Fields) -> Card:
-        before, after = int(fields["components_before"]), int(fields["components_after"])
-        if before == 1:
-            return Card("good", "Nothing to repair", "Nothing to connect: the log is recoverable as it is.")
-        if after > 1:
-            return Card("bad", "Still apart", f"Within these limits the log stays in {format_count(after)} components.")
-        n, what, chart = _describe_steps(fields)
-        join = "joins" if n == 1 else "join"
-        sentence = f"{what} {join} the log's {format_count(before)} components (total cost {fields['cost']:.4g})."
-        figures = [
-            (format_count(before), "components before"),
-            (format_count(after), "after"),
-            (f"{fields['cost']:.4g}", "cost"),
-        ]
-        return Card(
-            "good", f"A plan of {format_count(n)} {fields['method']}{'' if n == 1 else 's'}", sentence, figures, chart
-        )
+        return describe_plan(fields)
+
+    @abstractmethod
+    def measure_merged(self, factors: pa.Table, impressions: NDArray[np.int64]) -> MergedFactors | None:
+        """What it leaves to debias with on a log of these factors, with these impressions each; None where it merges
+        nothing."""
 
     def _common_fields(self) -> Row:
         return {
@@ -145,12 +136,17 @@ class MergePlan(Plan):
     pairs: tuple[Pair, ...] = ()
     bound: float | None = None
     """Proposition 4: the largest difference of estimated over true relevance between any two items."""
+    merged: MergedFactors | None = None
+    """What the plan leaves to debias with on the log that it was made for; None in files of older versions."""
 
     method: ClassVar[str] = "merge"
 
     def pairs_of(self, factors: pa.Table) -> Pairs:
         codes = self._find_codes(factors, [row for pair in self.pairs for row in (pair.a, pair.b)])
         return codes.reshape(-1, 2)
+
+    def measure_merged(self, factors: pa.Table, impressions: NDArray[np.int64]) -> MergedFactors | None:
+        return measure_merged(merge_factors(factors.num_rows, self.pairs_of(factors)), impressions)
 
     def apply(self, counts: Counts) -> Counts:
         """Counts whose merged factors are one; merging is transitive. A merged factor goes by the name of
@@ -171,6 +167,7 @@ class MergePlan(Plan):
         return {
             **self._common_fields(),
             "bound": self.bound,
+            **({} if self.merged is None else self.merged.to_dict()),
             "pairs": [asdict(pair) for pair in self.pairs],
             "provenance": asdict(self.provenance),
         }
@@ -191,6 +188,9 @@ class SwapPlan(Plan):
     def pairs_of(self, factors: pa.Table) -> Pairs:
         codes = self._find_codes(factors, [row for swap in self.swaps for row in (swap.source, swap.target)])
         return codes.reshape(-1, 2)
+
+    def measure_merged(self, factors: pa.Table, impressions: NDArray[np.int64]) -> MergedFactors | None:
+        return None
 
     def apply(self, counts: Counts) -> Counts:
         """Counts as they would be if the swaps had been shown as planned (or as needed, without a budget) and
@@ -236,28 +236,14 @@ def load(path: str | Path) -> MergePlan | SwapPlan:
         provenance = Provenance.from_fields(fields["provenance"])
         head = (provenance, fields["components_before"], fields["components_after"], fields["cost"])
         if fields["method"] == "merge":
-            return MergePlan(*head, pairs=tuple(Pair(**pair) for pair in fields["pairs"]), bound=fields["bound"])
+            pairs = tuple(Pair(**pair) for pair in fields["pairs"])
+            return MergePlan(*head, pairs=pairs, bound=fields["bound"], merged=MergedFactors.from_fields(fields))
         swaps = tuple(_read_swap(swap) for swap in fields["swaps"])
         return SwapPlan(*head, swaps, tuple(fields.get("apart", ())), tuple(fields.get("precision", ())))
     except FileNotFoundError:
         raise EluteError(f"there is no plan '{path}'; make one with `elute.merge` or `elute.swap`") from None
     except (KeyError, TypeError, ValueError) as error:
         raise EluteError(f"{path} is not a plan that elute wrote ({error}); make it again") from error
-
-
-def _describe_steps(fields: Fields) -> tuple[int, str, Bars]:
-    """How many steps the plan takes to connect the log, what they are, and their costs."""
-    if fields["method"] == "merge":
-        pairs = fields["pairs"]
-        names = [f"{describe(pair['a'])} with {describe(pair['b'])}" for pair in pairs]
-        n, what = len(pairs), "of factors that share one propensity"
-        bars = Bars("Cost of each pair", names, [pair["cost"] for pair in pairs])
-        return n, f"{format_count(n)} pair{'' if n == 1 else 's'} {what}", bars
-    swaps, n = fields["swaps"], int(fields["components_before"]) - 1
-    names = ["·".join(map(str, swap["item"].values())) + f" under {describe(swap['to'])}" for swap in swaps]
-    shown = [float(swap["impressions_planned"] or swap["impressions_needed"]) for swap in swaps]
-    bars = Bars("Impressions of each swap", names, shown)
-    return n, f"{format_count(n)} swap{'' if n == 1 else 's'} shown to users", bars
 
 
 def _read_swap(fields: Mapping[str, Any]) -> Swap:

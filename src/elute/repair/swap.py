@@ -127,8 +127,14 @@ def _list_candidates(cells: FittedCells, sources: Mask, targets: Mask) -> SwapAr
 
     chosen = np.concatenate((leaving, coming[reached]))
     to = np.concatenate((np.full(len(leaving), target[hub]), target[reached]))
-    cost = (1 / o[source[chosen]] + 1 / o[to]) / r[item[chosen]] - 2
+    cost = compute_costs(r[item[chosen]], o[source[chosen]], o[to])
     return SwapArrays(item[chosen], source[chosen], to, cost)
+
+
+def compute_costs(relevance: Floats, source: Floats, target: Floats) -> Floats:
+    """Eq. 3, and 0 where r·o is above 1 so far that it would be below: a variance is not. The least tree stays the
+    least, since no order is turned round."""
+    return np.maximum((1 / source + 1 / target) / relevance - 2, 0.0)
 
 
 def _list_all_candidates(cells: FittedCells, sources: Mask, targets: Mask, allowed: Allowed) -> SwapArrays:

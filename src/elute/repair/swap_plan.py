@@ -19,7 +19,7 @@ from elute.repair.allowed import Allowed, FittedCells
 from elute.repair.budget import Objective, Spending, spend
 from elute.repair.merge_plan import plan_merges
 from elute.repair.plan import MergePlan, Swap, SwapPlan
-from elute.repair.swap import SpanningSwaps, SwapArrays, find_minimum_swaps, impressions_needed
+from elute.repair.swap import SpanningSwaps, SwapArrays, compute_costs, find_minimum_swaps, impressions_needed
 
 Floats = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def _list_swaps(
         item, source, target = spending.item, spending.source, spending.target
         planned = spending.impressions.tolist()
     r, o = cells.relevance[item], cells.propensity
-    cost = (1 / o[source] + 1 / o[target]) / r - 2
+    cost = compute_costs(r, o[source], o[target])
     known = _look_up_impressions(cells, item, source)
     needed = impressions_needed(r, o[source], o[target], known, target_se)
     expected = np.minimum(r * o[target], 1.0)

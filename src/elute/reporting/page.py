@@ -56,11 +56,10 @@ class Report(Result):
                 return "warn", "Recoverable, but too thin", to_one_line(reason, 600)
             return "good", "Recoverable", self.check.sentence
         if self.repaired is not None and self.repaired.recoverable and self.plan is not None:
-            return (
-                "warn",
-                f"Recoverable with a {self.plan.method} plan",
-                f"{self.check.sentence} {_describe_repair(self.repaired)}",
-            )
+            word = f"Recoverable with a {self.plan.method} plan"
+            if self.repaired.merged is not None and self.repaired.caution:
+                word = f"With a {self.plan.method} plan: {self.repaired.merged.word.lower()}"
+            return "warn", word, f"{self.check.sentence} {_describe_repair(self.repaired)}"
         if self.check.ranking is not None and self.check.ranking.share == 1:
             return "warn", "Recoverable query by query", self.check.sentence
         return "bad", "Not recoverable", self.check.sentence
@@ -143,11 +142,12 @@ class Report(Result):
 
 
 def _describe_repair(repaired: Check) -> str:
-    """What the plan brings, in a sentence."""
+    """What the plan brings, in a sentence; in two where it leaves nothing to debias with."""
+    caution = f" {repaired.caution}" if repaired.caution else ""
     if repaired.ranking is None:
-        return "The plan joins them into one component."
+        return f"The plan joins them into one component.{caution}"
     queries = format_count(repaired.ranking.queries)
-    return f"The plan joins them into one component, in which all {queries} queries can be ranked."
+    return f"The plan joins them into one component, in which all {queries} queries can be ranked.{caution}"
 
 
 def _shorten(n: int) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
+from elute.auditing.assumptions.brief import assess_briefly
+from elute.cells.counts import Counts
 from elute.errors import EluteError, NotRecoverable
 from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.inference.bootstrap import bootstrap as draw
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.pbm import PBM
-from elute.estimate.models.registry import GIVEN, MODELS, build
+from elute.estimate.models.registry import MODELS, build
 from elute.fits.fit import Fit
 from elute.fits.propensities import PropensitySource, read_propensities
 from elute.identify.components import find_components
@@ -45,9 +47,11 @@ def fit(
     """Propensities of factors and relevance of items, with standard errors.
 
     A log that is not recoverable is refused with `NotRecoverable`, unless a merge `plan` repairs it or
-    `allow_unidentified` says that each component is to have its own scale. Other parameters are the model's, left at
-    its own choice where they are None; one that it does not have is refused. `relevance_prior="none"`: no prior on
-    relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw, a fit, its folder, a file or a table.
+    `allow_unidentified` says that each component is to have its own scale. The baselines naive and ctr take any log.
+    Where it takes about a second, what the model assumes of clicks is tested (`assumptions` of the summary). Other
+    parameters are the model's, left at its own choice where they are None; one that it does not have is refused.
+    `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
+    a fit, its folder, a file or a table.
     `bootstrap`: error bars from so many draws of clusters, by default of queries. `columns`: as for `elute.read_log`.
     """
     opened = as_log(log, **columns)
@@ -74,26 +78,33 @@ def fit(
     if cluster is not None and bootstrap is None:
         raise EluteError("`cluster=` says what `bootstrap=` draws: give that too")
     merges = as_merge_plan(plan)
-    _refuse_unidentified(opened, estimator, merges, allow_unidentified or model in GIVEN, bootstrap is None, progress)
+    counts = _count(opened, estimator, bootstrap is None, progress)
+    if not allow_unidentified and estimator.propensities_are == "estimated":
+        _refuse_unidentified(opened, merges, progress)
+    drawn = None
     if bootstrap is None or not isinstance(estimator, PBM):
         estimator.fit(opened, merges, allow_unidentified=True)
-        return Fit.from_estimator(model, estimator, opened)
-    drawn = _bootstrap(estimator, opened, merges, bootstrap, cluster, progress)
-    found = Fit.from_estimator(model, estimator, opened, drawn)
-    found.summary["bootstrap"] = {"cluster": cluster or opened.roles.query, **drawn.to_dict()}
+    else:
+        drawn = _bootstrap(estimator, opened, merges, bootstrap, cluster, progress)
+    found = Fit.from_estimator(model, estimator, opened, drawn, plan=merges)
+    if drawn is not None:
+        found.summary["bootstrap"] = {"cluster": cluster or opened.roles.query, **drawn.to_dict()}
+    if estimator.propensities_are != "ignored":
+        planned = counts if counts is None or merges is None else merges.apply(counts)
+        found.summary["assumptions"] = assess_briefly(planned, model, progress=progress).to_dict()
     return found
 
 
-def _refuse_unidentified(
-    log: ClickLog, estimator: Estimator, plan: MergePlan | None, allowed: bool, streams: bool, progress: Progress
-) -> None:
-    """Count the log, in partitions where that will do, and refuse one that is not recoverable before anything is
-    fitted to it."""
+def _count(log: ClickLog, estimator: Estimator, streams: bool, progress: Progress) -> Counts | None:
+    """Count the log, in partitions where that will do; None where it does."""
     by_partition = isinstance(estimator, PBM) and estimator.by_partition and streams
-    if not (by_partition and log.partitions(progress)):
-        log.counts(progress)
+    return None if by_partition and log.partitions(progress) else log.counts(progress)
+
+
+def _refuse_unidentified(log: ClickLog, plan: MergePlan | None, progress: Progress) -> None:
+    """Refuse a log that is not recoverable before anything is fitted to it."""
     found = len(find_components(log.connect(progress), log.survey.factors, log.survey.impressions, plan))
-    if found > 1 and not allowed:
+    if found > 1:
         raise NotRecoverable(found)
 
 

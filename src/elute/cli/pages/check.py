@@ -101,6 +101,7 @@ _NUMERIC = (
     "share",
     "recoverable",
     "estimate",
+    "paper's estimate",
 )
 
 
@@ -137,22 +138,22 @@ def _tabulate_subsets(check: Check) -> Table:
 
 
 def _tabulate_curve(check: Check) -> Table:
-    table = _make_table(
-        "How much log is enough", "share", "impressions", "recoverable", "estimate", "components", "factors"
-    )
+    heads = ("share", "impressions", "recoverable", "estimate", "paper's estimate", "components", "factors")
+    table = _make_table("How much log is enough", *heads)
     for point in check.curve or ():
         table.add_row(
             f"{point.share:.0%}",
             format_count(round(point.impressions)),
             format_share(point.probability),
             format_share(point.estimate),
+            format_share(point.estimate_paper),
             f"{point.components:,.1f}",
             f"{point.factors:,.1f}",
         )
     samples = max((point.samples for point in check.curve or ()), default=0)
     table.caption = (
-        f"recoverable: share of {samples} random samples whose factors form one component; "
-        "estimate: if items met factors at random; components and factors: means over the samples"
+        f"recoverable: share of {samples} random samples with all factors, in one component; estimate: if items met "
+        "factors at random; paper's: its Example 2; components and factors: means over the samples"
     )
     table.caption_justify = "left"
     return table

@@ -1,9 +1,12 @@
-"""The page `elute fit` prints: how the fit ended, and the propensities with their error bars."""
+"""The page `elute fit` prints: how the fit ended, and the propensities with their error bars beside raw click rates."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -13,21 +16,25 @@ from elute.cells.factors import describe, to_rows
 from elute.cli.text import format_count, to_one_line
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.pbm import PBM, Priors
+from elute.estimate.solve.problem import Codes, Floats
 from elute.fits.fit import Fit
+from elute.results.invocation import Invocation
 
 _SHOWN = 40
-_WIDTH = 32
+_WIDTH, _NARROW = 20, 14
+"""Of a bar; beside a column more."""
 
 
-def show(console: Console, fit: Fit, out: str | None) -> None:
+def show(console: Console, fit: Fit, call: Invocation, out: str | None) -> None:
     """Print the page."""
     estimator = fit.estimator
     if estimator is None:
         console.print(_describe_sessions(fit, out), soft_wrap=True, highlight=False, markup=False)
         return
-    components = int(fit.summary["components"])
     console.print(Padding(_write_sentence(fit, estimator), (1, 2)))
-    console.print(Padding(_tabulate_curve(estimator, components), (0, 2, 1, 2)))
+    console.print(Padding(_tabulate_curve(fit, estimator), (0, 2, 1, 2)))
+    if fit.summary.get("assumptions") is not None:
+        console.print(_describe_assumptions(fit.summary["assumptions"], call), soft_wrap=True)
     if fit.bootstrap is not None:
         console.print(f"  Error bars: {fit.bootstrap.sentence}", soft_wrap=True)
     if isinstance(estimator, PBM) and any(estimator.prior_.values()):
@@ -36,8 +43,9 @@ def show(console: Console, fit: Fit, out: str | None) -> None:
         console.print(f"  Written to {out}: propensities.parquet, relevance.parquet, fit.json", soft_wrap=True)
 
 
-def show_next_step(console: Console, command: str) -> None:
+def show_next_step(console: Console, call: Invocation, out: str) -> None:
     """Print what to run on the fit."""
+    command = _audit(call, "--fit", out)
     line = Text.assemble(("  Next: ", "bold"), command, ("   # is it debiased? better with --labels", "dim"))
     console.print(line, soft_wrap=True)
 
@@ -66,11 +74,34 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     text = Text(f"{how} ({estimator.seconds_:.2f} s), log-likelihood {estimator.log_likelihood_:,.1f}.", style="bold")
     if estimator.reason_:
         text.append(f"\n{to_one_line(estimator.reason_, 400)}", style="red")
+    if fit.summary["baseline"]:
+        text.append(f"\n{fit.summary['caution']}", style="yellow")
+        return text
+    if fit.summary["caution"]:
+        text.append(f"\n! {fit.summary['caution']}", style="yellow")
     if components > 1:
         text.append(
             f"\n{format_count(components)} components, each at its own scale: do not compare across them.", style="red"
         )
     return text
+
+
+def _describe_assumptions(found: dict[str, Any], call: Invocation) -> Text:
+    """One line: which assumptions the log rejects, or why that is not known, and what tells more."""
+    more = (f"   # {_audit(call, '--assumptions')}", "dim")
+    if not found["run"]:
+        return Text.assemble(("  Assumptions: ", "bold"), f"not tested, {found['reason']}", more)
+    rest = f"; {found['reason']}" if found["reason"] else ""
+    if found["rejected"]:
+        named = ", ".join(found["rejected"])
+        return Text.assemble(("  ! Assumptions: ", "bold yellow"), (f"the log rejects {named}{rest}", "yellow"), more)
+    return Text.assemble(("  Assumptions: ", "bold"), f"none is rejected{rest}", more)
+
+
+def _audit(call: Invocation, *words: str) -> str:
+    """`elute audit` on the same log."""
+    read = [word for source in call.sources for word in ("--log", source)]
+    return Invocation((), call.options).command("audit", *words, *read)
 
 
 def _describe_priors(chosen: Priors) -> str:
@@ -84,34 +115,50 @@ def _describe_priors(chosen: Priors) -> str:
     return "; ".join(words)
 
 
-def _tabulate_curve(fit: Estimator, components: int) -> Table:
-    """A bar for each factor, up to its propensity; ├ and ┤ mark plus and minus two standard errors."""
+def _tabulate_curve(fit: Fit, estimator: Estimator) -> Table:
+    """A bar for each factor, up to its propensity; ├ and ┤ mark plus and minus two standard errors. Click rates stand
+    beside them, also relative to the reference's: what debiasing changed is the difference to the propensity."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("factor")
-    if components > 1:
+    scale = np.zeros_like(estimator.component_) if fit.summary["baseline"] else estimator.component_
+    several, width = (True, _NARROW) if scale.any() else (False, _WIDTH)
+    if several:
         table.add_column("component", justify="right")
-    table.add_column("propensity")
-    table.add_column("", justify="right")
-    table.add_column("± 2 se of log", justify="right")
-    errors = fit.propensity_log_se_
-    for code, factor in enumerate(to_rows(fit.factors_, range(min(len(errors), _SHOWN)))):
-        value, error = float(fit.propensity_[code]), float(errors[code])
-        part = (str(int(fit.component_[code])),) if components > 1 else ()
-        shown = "–" if math.isnan(value) else f"{value:.3f}"
+    table.add_column("propensity", no_wrap=True, min_width=width)
+    for head in ("", "± 2 se\nof log", "click\nrate", "relative\nrate"):
+        table.add_column(head, justify="right")
+    errors, rates = estimator.propensity_log_se_, fit.click_rates
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = rates / rates[_find_references(estimator.propensity_, scale)]
+    for code, factor in enumerate(to_rows(estimator.factors_, range(min(len(errors), _SHOWN)))):
+        value, error = float(estimator.propensity_[code]), float(errors[code])
+        part = (str(int(scale[code])),) if several else ()
         spread = "–" if math.isnan(error) else ("reference" if error == 0 else f"{2 * error:.3f}")
-        table.add_row(Text(to_one_line(describe(factor))), *part, _draw_bar(value, error), shown, spread)
+        figures = (_format(value), spread, f"{rates[code]:.1%}", _format(float(relative[code])))
+        table.add_row(Text(to_one_line(describe(factor))), *part, _draw_bar(value, error, width), *figures)
     if len(errors) > _SHOWN:
         table.add_row(f"… {format_count(len(errors) - _SHOWN)} more in propensities.parquet")
     return table
 
 
-def _draw_bar(value: float, error: float) -> str:
+def _find_references(propensity: Floats, component: Codes) -> NDArray[np.int64]:
+    """By factor: the one of largest propensity in its component, of several the first."""
+    order = np.lexsort((-np.nan_to_num(propensity), component))
+    first = np.unique(component[order], return_index=True)[1]
+    return np.asarray(order[first][component])
+
+
+def _format(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else "–"
+
+
+def _draw_bar(value: float, error: float, width: int) -> str:
     if math.isnan(value):
         return ""
-    cells = ["█" if i < round(value * _WIDTH) else " " for i in range(_WIDTH)]
+    cells = ["█" if i < round(value * width) else " " for i in range(width)]
     if error > 0:
         for sign, mark in ((-2, "├"), (2, "┤")):
-            at = round(value * math.exp(sign * error) * _WIDTH)
-            if 0 <= at < _WIDTH:
+            at = round(value * math.exp(sign * error) * width)
+            if 0 <= at < width:
                 cells[at] = mark
     return "".join(cells)

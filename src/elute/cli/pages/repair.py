@@ -13,6 +13,7 @@ from elute.repair.plan import MergePlan, SwapPlan
 from elute.results.invocation import Invocation
 
 _SHOWN = 12
+_MARKS = {"good": ("✓", "bold green"), "warn": ("!", "bold yellow"), "bad": ("✗", "bold red")}
 
 
 def show(console: Console, plan: MergePlan | SwapPlan, call: Invocation, out: str | None) -> None:
@@ -34,8 +35,11 @@ def show(console: Console, plan: MergePlan | SwapPlan, call: Invocation, out: st
 
 
 def _write_sentence(plan: MergePlan | SwapPlan) -> Text:
-    mark, style = ("✓", "bold green") if plan.components_after == 1 else ("✗", "bold red")
-    return Text(f"{mark} {plan.sentence}", style=style)
+    card = plan.card()
+    mark, style = _MARKS[card.tone]
+    return Text(
+        f"{mark} {card.word}: {card.sentence}" if card.tone == "warn" else f"{mark} {card.sentence}", style=style
+    )
 
 
 def _make_table(*columns: str) -> Table:

@@ -82,7 +82,8 @@ def fit(
     """Propensities of factors and relevance of items, with standard errors.
 
     Within a component the largest propensity is 1, and relevance is at that scale. A log that is not
-    recoverable is refused unless a merge plan repairs it: across components nothing can be compared.
+    recoverable is refused unless a merge plan repairs it: across components nothing can be compared. The baselines
+    naive and ctr take any log.
     """
     from rich.console import Console
 
@@ -103,7 +104,6 @@ def fit(
     if as_json:
         click.echo(found.to_json())
         return
-    page.show(Console(), found, out)
+    page.show(Console(), found, call, out)
     if out is not None:
-        read = [word for source in call.sources for word in ("--log", source)]
-        page.show_next_step(Console(), Invocation((), call.options).command("audit", "--fit", out, *read))
+        page.show_next_step(Console(), call, out)

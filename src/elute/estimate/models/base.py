@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, NoReturn, Self
+from typing import ClassVar, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +52,10 @@ class Estimator(ABC):
     `relevance_` are computed when first asked for.
     """
 
+    propensities_are: ClassVar[Literal["estimated", "given", "ignored"]] = "estimated"
+    """Where propensities come from. Of a log in several components, those that are given put all on one scale, and
+    where they are ignored there is nothing to compare: neither is refused."""
+
     def __init__(
         self,
         *,
@@ -86,7 +90,7 @@ class Estimator(ABC):
         counts = source if isinstance(source, Counts) else as_log(source).counts(self.progress)
         began = time.perf_counter()
         problem = pose(counts, plan)
-        if not allow_unidentified:
+        if not allow_unidentified and self.propensities_are == "estimated":
             refuse_unidentified(problem.component)
         found = self._solve(problem)
         propensity, relevance = self._rescale(problem, found.propensity, found.relevance)

@@ -25,6 +25,8 @@ class CTR(Estimator):
     `tolerance`: on the gradient per item. `log_se` is the posterior standard deviation of log relevance.
     """
 
+    propensities_are = "ignored"
+
     def __init__(
         self,
         *,

@@ -56,6 +56,8 @@ class _Counterfactual(Estimator):
     show. That of a propensity is 0.
     """
 
+    propensities_are = "given"
+
     def __init__(
         self,
         *,

@@ -13,6 +13,8 @@ from elute.identify.information import information
 class Naive(Estimator):
     """The "No debias" row of the identifiability paper's tables: clicks / impressions of every item."""
 
+    propensities_are = "ignored"
+
     def _solve(self, problem: Problem) -> Solution:
         cells = problem.cells
         rate = total_by_item(cells.offsets, cells.clicks) / total_by_item(cells.offsets, cells.impressions)

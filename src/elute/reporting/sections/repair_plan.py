@@ -27,7 +27,8 @@ _FACTORS = 30
 
 def plan_section(check: Check, repaired: Check, plan: MergePlan | SwapPlan) -> Section:
     """A plan and its effect."""
-    blocks: list[Block] = [_draw_effect(check, repaired)]
+    blocks: list[Block] = [Note(repaired.caution, "warn")] if repaired.caution else []
+    blocks.append(_draw_effect(check, repaired))
     blocks += [_tabulate_pairs(plan)] if isinstance(plan, MergePlan) else _show_swaps(plan)
     if isinstance(plan, MergePlan) and plan.bound is not None:
         bound = (
