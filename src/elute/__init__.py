@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from elute.auditing.cmip.metric import cmip
     from elute.cells.counts import Counts
     from elute.checking.check import Check
-    from elute.errors import EluteError, NotRecoverable
+    from elute.errors import EluteError, NotEstimable, NotRecoverable
     from elute.estimate.inference.bootstrap import bootstrap
     from elute.estimate.models.affine import Affine
     from elute.estimate.models.ctr import CTR
@@ -61,6 +61,7 @@ _HOMES = {
     "Judged": "elute.verbs.judge",
     "MergePlan": "elute.repair.plan",
     "Naive": "elute.estimate.models.naive",
+    "NotEstimable": "elute.errors",
     "NotRecoverable": "elute.errors",
     "PBM": "elute.estimate.models.pbm",
     "Ranked": "elute.verbs.rank",
@@ -108,6 +109,7 @@ __all__ = [
     "Judged",
     "MergePlan",
     "Naive",
+    "NotEstimable",
     "NotRecoverable",
     "Ranked",
     "RegressionEM",

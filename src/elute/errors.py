@@ -33,6 +33,20 @@ class NotRecoverable(EluteError):
         )
 
 
+class NotEstimable(NotRecoverable):
+    """Items link all factors of the log, but no chain of clicks determines their ratios."""
+
+    code = "not_estimable"
+
+    def __init__(self, reason: str) -> None:
+        self.components, self.reason = 1, reason
+        EluteError.__init__(
+            self,
+            f"not estimable: {reason} Leave out what hangs loose (`max_position=`, `min_factor_impressions=`), or pass "
+            "`allow_unidentified=True`, with `prior='smooth'` where neighbouring factors are alike",
+        )
+
+
 class MissingExtra(EluteError):
     """Something needs a package that the core install does not bring."""
 

@@ -44,13 +44,12 @@ def grow(precision: Precision, shares: tuple[float, ...], seed: int = 0) -> list
     population = precision.population
     now = know_items(cells, o, precision.log_se, population)
     component = sample.problem.item_component[item]
-    overall = float(np.average(population.mean, weights=sample.shown))
     out = []
     for share in shares:
         sized = cells if share == 1 else _thin(cells, share, rng) if share < 1 else _extend(cells, o, now, share, rng)
         error = precision.log_se / share**0.5
         shape, rate, evidence = (part[where] for part in know_items(sized, o, error, population))
-        found = order_items(shape, rate, evidence, query, component, (population.shape, population.shape / overall))
+        found = order_items(shape, rate, evidence, query, component, population.overall(sample.shown))
         some_order = sample.members is not None and len(found.query) > 0
         out.append(
             Stage(

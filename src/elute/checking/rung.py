@@ -53,14 +53,15 @@ def write_sentence(rung: Rung, linked: str, precision: Precision | None) -> str:
     if precision is None:
         return f"Linked: relevance is recoverable from this log ({linked}). Without clicks no more can be said."
     if rung == "linked":
-        return f"Linked, not estimable: {linked}, but {_describe_unestimable(precision)}"
+        return f"Linked, not estimable: {linked}, but {describe_unestimable(precision)}"
     errors, order = _describe_errors(precision), _describe_order(precision)
     if rung == "known":
         return f"Known: relevance is recoverable from this log ({linked}), and {errors}. {order}"
     return f"Loose: relevance is recoverable in principle ({linked}), but {errors}. {order}"
 
 
-def _describe_unestimable(precision: Precision) -> str:
+def describe_unestimable(precision: Precision) -> str:
+    """Why the maximum does not exist."""
     if not precision.sample.clicked.sum():
         return "nothing was clicked."
     factors = name_factors(precision, precision.apart)
@@ -84,11 +85,10 @@ def _describe_errors(precision: Precision) -> str:
 
 def _describe_order(precision: Precision) -> str:
     """Of items and queries, which propensities alone do not settle."""
-    shares = precision.shares
-    items = f"{format_share(shares.items_known)} of the items have a known place"
-    if shares.queries_ordered is None:
-        return f"{items}."
-    return f"{items}, and {format_share(shares.queries_ordered)} of the pairs in a query are certain."
+    items, ordered = precision.shares.items_known, precision.shares.queries_ordered
+    known = f"{format_share(items)} of the items have a known place"
+    pairs = "" if ordered is None else f", and {format_share(ordered)} of the pairs in a query are certain"
+    return f"{known}{pairs}."
 
 
 def name_factors(precision: Precision, some: NDArray[np.bool_]) -> str:

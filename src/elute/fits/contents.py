@@ -145,6 +145,7 @@ def summarise(name: str, fit: Estimator, merged: MergedFactors | None = None) ->
         "log_likelihood": fit.log_likelihood_ if math.isfinite(fit.log_likelihood_) else None,
         "components": int(fit.component_.max()) + 1,
         "seconds": fit.seconds_,
+        "posterior": dict(zip(("shape", "rate"), fit.alone_, strict=True)) if fit.has_posteriors else None,
         **priors,
         **describe_debiasing(fit, merged),
     }

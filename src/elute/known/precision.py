@@ -171,14 +171,15 @@ def measure(
     fitted = PBM(relevance_prior="beta", progress=progress).fit_factors(problem)
     o = np.where(apart | unclicked | fitted.apart, 0.0, fitted.o)
     o = o / find_scales(o, problem.component, problem.reliable)[problem.component]
-    w, boost = weigh_cells(problem.cells, o, fit_population(problem.cells, o, np.zeros(n), problem.component))
+    totals = sample.shown, sample.clicked
+    w, boost = weigh_cells(problem.cells, o, fit_population(problem.cells, o, np.zeros(n), problem.component, totals))
     sizes = np.diff(problem.cells.offsets)
     covariance = find_covariance(problem.cells, w * (sample.weight * boost).repeat(sizes), o, problem.component)
     boosted = float(w @ boost.repeat(sizes) / max(float(w.sum()), 1.0))
     found = _find_dependence(sample, o, w, boosted, query, cluster)
     plain = np.sqrt(covariance.variance)
     log_se = plain if found is None else plain * np.sqrt(found.effect)
-    population = fit_population(problem.cells, o, log_se, problem.component)
+    population = fit_population(problem.cells, o, log_se, problem.component, totals)
     shares = _measure_order(sample, np.where(apart, np.nan, o), log_se, population)
     notes = _describe_approximations(sample, covariance, int((fitted.apart & ~apart).sum()))
     return Precision(
@@ -239,10 +240,7 @@ def _measure_order(sample: Sample, o: Floats, log_se: Floats, population: Popula
     """Of some queries, or of some items where there are none."""
     chosen, query = draw_queries(sample)
     know = know_items(sample.problem.cells, o, log_se, population, chosen)
-    overall = float(np.average(population.mean, weights=sample.shown))
-    found: Order = order_items(
-        *know, query, sample.problem.item_component[chosen], (population.shape, population.shape / overall)
-    )
+    found: Order = order_items(*know, query, sample.problem.item_component[chosen], population.overall(sample.shown))
     some = len(found.query) > 0
     return Shares(
         items_known=float(found.known.mean()),

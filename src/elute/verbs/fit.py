@@ -6,7 +6,9 @@ from typing import Any, Literal, Unpack
 
 from elute.auditing.assumptions.brief import assess_briefly
 from elute.cells.counts import Counts
-from elute.errors import EluteError, NotRecoverable
+from elute.checking.measured import measure_log
+from elute.checking.rung import Rung, describe_unestimable, find_rung
+from elute.errors import EluteError, NotEstimable, NotRecoverable
 from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.inference.bootstrap import bootstrap as draw
 from elute.estimate.models.base import Estimator
@@ -15,6 +17,7 @@ from elute.estimate.models.registry import MODELS, build
 from elute.fits.fit import Fit
 from elute.fits.propensities import PropensitySource, read_propensities
 from elute.identify.components import find_components
+from elute.known.precision import TARGET, Precision
 from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan
@@ -47,7 +50,8 @@ def fit(
     """Propensities of factors and relevance of items, with standard errors.
 
     A log that is not recoverable is refused with `NotRecoverable`, unless a merge `plan` repairs it or
-    `allow_unidentified` says that each component is to have its own scale. The baselines naive and ctr take any log.
+    `allow_unidentified` says that each component is to have its own scale; likewise, with `NotEstimable`, one whose
+    clicks do not determine what its items link. The baselines naive and ctr take any log.
     Where it takes about a second, what the model assumes of clicks is tested (`assumptions` of the summary). Other
     parameters are the model's, left at its own choice where they are None; one that it does not have is refused.
     `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
@@ -79,14 +83,18 @@ def fit(
         raise EluteError("`cluster=` says what `bootstrap=` draws: give that too")
     merges = as_merge_plan(plan)
     counts = _count(opened, estimator, bootstrap is None, progress)
-    if not allow_unidentified and estimator.propensities_are == "estimated":
-        _refuse_unidentified(opened, merges, progress)
+    known = measure_log(opened, merges, TARGET, progress)
+    refuses = not allow_unidentified and estimator.propensities_are == "estimated"
+    rung = _judge(opened, merges, known, refuses, progress)
     drawn = None
     if bootstrap is None or not isinstance(estimator, PBM):
         estimator.fit(opened, merges, allow_unidentified=True)
     else:
         drawn = _bootstrap(estimator, opened, merges, bootstrap, cluster, progress)
+    if drawn is None and known is not None and known.dependence and estimator.propensities_are == "estimated":
+        estimator.report_dependence(known.dependence.effect[known.sample.problem.merged])
     found = Fit.from_estimator(model, estimator, opened, drawn, plan=merges)
+    found.summary |= {"rung": rung, "precision": None if known is None else known.to_dict()}
     if drawn is not None:
         found.summary["bootstrap"] = {"cluster": cluster or opened.roles.query, **drawn.to_dict()}
     if estimator.propensities_are != "ignored":
@@ -101,11 +109,18 @@ def _count(log: ClickLog, estimator: Estimator, streams: bool, progress: Progres
     return None if by_partition and log.partitions(progress) else log.counts(progress)
 
 
-def _refuse_unidentified(log: ClickLog, plan: MergePlan | None, progress: Progress) -> None:
-    """Refuse a log that is not recoverable before anything is fitted to it."""
-    found = len(find_components(log.connect(progress), log.survey.factors, log.survey.impressions, plan))
-    if found > 1:
-        raise NotRecoverable(found)
+def _judge(log: ClickLog, plan: MergePlan | None, known: Precision | None, refuses: bool, progress: Progress) -> Rung:
+    """The rung of a log; one below what can be fitted is refused before anything is, if `refuses`."""
+    parts = len(find_components(log.connect(progress), log.survey.factors, log.survey.impressions, plan))
+    survey = log.survey
+    merged = None if plan is None else plan.measure_merged(survey.factors, survey.impressions)
+    assumed = merged is not None and bool(merged.caution)
+    rung = find_rung(parts == 1, known, assumed)
+    if refuses and rung == "apart":
+        raise NotRecoverable(parts)
+    if refuses and rung == "linked" and known is not None:
+        raise NotEstimable(describe_unestimable(known))
+    return rung
 
 
 def _bootstrap(

@@ -6,23 +6,28 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from elute.cells.factors import describe, to_rows
+from elute.checking.rung import SIGNS
 from elute.cli.text import format_count, to_one_line
 from elute.estimate.models.base import Estimator
-from elute.estimate.models.pbm import PBM, Priors
-from elute.estimate.solve.problem import Codes, Floats
+from elute.estimate.models.found import Priors
+from elute.estimate.models.pbm import PBM
 from elute.fits.fit import Fit
+from elute.identify.information import find_references
 from elute.results.invocation import Invocation
+from elute.results.knowledge import describe_knowledge
 
 _SHOWN = 40
 _WIDTH, _NARROW = 20, 14
 """Of a bar; beside a column more."""
+
+
+_STYLES = {"apart": "red", "linked": "red", "loose": "yellow", "known": "green"}
 
 
 def show(console: Console, fit: Fit, call: Invocation, out: str | None) -> None:
@@ -37,6 +42,8 @@ def show(console: Console, fit: Fit, call: Invocation, out: str | None) -> None:
         console.print(_describe_assumptions(fit.summary["assumptions"], call), soft_wrap=True)
     if fit.bootstrap is not None:
         console.print(f"  Error bars: {fit.bootstrap.sentence}", soft_wrap=True)
+    elif fit.propensities is not None and "log_se_clusters" in fit.propensities.column_names:
+        console.print(_describe_dependence(fit.summary["precision"]), soft_wrap=True, highlight=False)
     if isinstance(estimator, PBM) and any(estimator.prior_.values()):
         console.print(f"  Priors: {_describe_priors(estimator.prior_)}", soft_wrap=True)
     if out is not None:
@@ -72,6 +79,9 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     ended = "converged" if estimator.converged_ else "NOT converged"
     how = f"{fit.model}: {ended} after {format_count(n)} iteration{'' if n == 1 else 's'}"
     text = Text(f"{how} ({estimator.seconds_:.2f} s), log-likelihood {estimator.log_likelihood_:,.1f}.", style="bold")
+    knowledge = describe_knowledge(fit.summary)
+    if knowledge:
+        text.append(f"\n{SIGNS[fit.summary['rung']]} {knowledge}", style=_STYLES[fit.summary["rung"]])
     if estimator.reason_:
         text.append(f"\n{to_one_line(estimator.reason_, 400)}", style="red")
     if fit.summary["baseline"]:
@@ -115,6 +125,21 @@ def _describe_priors(chosen: Priors) -> str:
     return "; ".join(words)
 
 
+def _find_errors(fit: Fit, estimator: Estimator) -> Floats:
+    """Of log propensities, with what clusters add where that was measured."""
+    table = fit.propensities
+    if table is None or "log_se_clusters" not in table.column_names:
+        return estimator.propensity_log_se_
+    return np.asarray(table["log_se_clusters"].to_numpy())
+
+
+def _describe_dependence(known: dict[str, Any]) -> str:
+    """What the error bars take in."""
+    times, by = known["design_effect"] ** 0.5, known["clusters"]["by"]
+    more = f"{times:.2g} times those of independent clicks" if times > 1.005 else "those of independent clicks"
+    return f"  Error bars: {more} ({format_count(known['clusters']['number'])} clusters by {by})"
+
+
 def _tabulate_curve(fit: Fit, estimator: Estimator) -> Table:
     """A bar for each factor, up to its propensity; ├ and ┤ mark plus and minus two standard errors. Click rates stand
     beside them, also relative to the reference's: what debiasing changed is the difference to the propensity."""
@@ -127,9 +152,9 @@ def _tabulate_curve(fit: Fit, estimator: Estimator) -> Table:
     table.add_column("propensity", no_wrap=True, min_width=width)
     for head in ("", "± 2 se\nof log", "click\nrate", "relative\nrate"):
         table.add_column(head, justify="right")
-    errors, rates = estimator.propensity_log_se_, fit.click_rates
+    errors, rates = _find_errors(fit, estimator), fit.click_rates
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = rates / rates[_find_references(estimator.propensity_, scale)]
+        relative = rates / rates[find_references(estimator.propensity_, scale)]
     for code, factor in enumerate(to_rows(estimator.factors_, range(min(len(errors), _SHOWN)))):
         value, error = float(estimator.propensity_[code]), float(errors[code])
         part = (str(int(scale[code])),) if several else ()
@@ -139,13 +164,6 @@ def _tabulate_curve(fit: Fit, estimator: Estimator) -> Table:
     if len(errors) > _SHOWN:
         table.add_row(f"… {format_count(len(errors) - _SHOWN)} more in propensities.parquet")
     return table
-
-
-def _find_references(propensity: Floats, component: Codes) -> NDArray[np.int64]:
-    """By factor: the one of largest propensity in its component, of several the first."""
-    order = np.lexsort((-np.nan_to_num(propensity), component))
-    first = np.unique(component[order], return_index=True)[1]
-    return np.asarray(order[first][component])
 
 
 def _format(value: float) -> str:

@@ -30,7 +30,7 @@ Examples:
   elute fit demo/sound.parquet --model dbn --session session_id --out browsed
 
 \b
-Exit code: 0 done, 3 the log is not recoverable (see --plan and --allow-unidentified), 1 it cannot be used.
+Exit code: 0 done, 3 the log is apart or not estimable (see --plan and --allow-unidentified), 1 it cannot be used.
 """
 
 
@@ -88,11 +88,15 @@ def fit(
     from rich.console import Console
 
     from elute.cli.pages import fit as page
-    from elute.errors import NotRecoverable
+    from elute.errors import NotEstimable, NotRecoverable
     from elute.verbs.fit import fit as run
 
     try:
         found = run(log, model, plan, progress=progress, **options)
+    except NotEstimable as refused:
+        check = call.command("check")
+        click.echo(f"elute: not estimable: {refused.reason} What is missing: {check}", err=True)
+        click.get_current_context().exit(NOT_RECOVERABLE)
     except NotRecoverable as refused:
         repair = call.command("repair", "--method", "merge", "--out", "plan.json")
         click.echo(

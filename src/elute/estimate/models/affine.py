@@ -48,6 +48,8 @@ class Affine(Estimator):
     first α + β; None takes it from the factors' click rates.
     """
 
+    has_posteriors = False
+
     def __init__(
         self,
         *,

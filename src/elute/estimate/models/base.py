@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from elute._util.models import describe_parameters, refuse_attribute
 from elute.cells.counts import Counts, sum_by_item
 from elute.errors import EluteError, NotRecoverable
-from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, find_scales, pose
+from elute.estimate.priors.gamma import Population, fit_population, know_items
+from elute.estimate.solve.problem import (
+    Codes,
+    Floats,
+    MergingPlan,
+    Problem,
+    find_scales,
+    pose,
+    total_by_factor,
+)
 from elute.estimate.solve.standard_errors import log_errors
 from elute.log import LogSource, as_log
 from elute.progress import Progress, silent
@@ -55,6 +64,9 @@ class Estimator(ABC):
     propensities_are: ClassVar[Literal["estimated", "given", "ignored"]] = "estimated"
     """Where propensities come from. Of a log in several components, those that are given put all on one scale, and
     where they are ignored there is nothing to compare: neither is refused."""
+
+    has_posteriors: ClassVar[bool] = True
+    """Whether clicks are r·o, so that `elute.estimate.priors.gamma` says how surely each item is known."""
 
     def __init__(
         self,
@@ -106,6 +118,9 @@ class Estimator(ABC):
         self.factors_ = counts.factors
         self._counts, self._problem, self._scaled = counts, problem, propensity
         self._log_se: tuple[Floats, Floats] | None = None
+        self._effect: Floats | None = None
+        self._merged = problem.merged
+        self._shown = total_by_factor(problem.cells.factor, problem.cells.impressions, problem.n_factors)
         return self
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -131,13 +146,17 @@ class Estimator(ABC):
 
     @property
     def propensities_(self) -> pa.Table:
-        """Bias columns, `component, propensity, log_se`; one row a factor."""
+        """Bias columns, `component, propensity, log_se`; one row a factor. `log_se_clusters`: for clicks that depend on
+        each other, where that was measured."""
         columns = {"component": self.component_, "propensity": self.propensity_, "log_se": self.propensity_log_se_}
+        if self._effect is not None:
+            columns["log_se_clusters"] = self.propensity_log_se_ * np.sqrt(self._effect)
         return _append_columns(self.factors_, columns)
 
     @property
     def relevance_(self) -> pa.Table:
-        """Item columns, `component, relevance, log_se, impressions, clicks`; one row an item."""
+        """Item columns, `component, relevance, log_se, impressions, clicks`; one row an item. And of its posterior,
+        which is a Gamma distribution, `shape, rate, evidence` (`elute.estimate.priors.gamma`)."""
         counts = self._counts
         columns = {
             "component": self._problem.item_component,
@@ -146,11 +165,34 @@ class Estimator(ABC):
             "impressions": counts.item_impressions,
             "clicks": sum_by_item(counts.offsets, counts.clicks),
         }
+        if self.has_posteriors:
+            columns |= know_items(self._problem.cells, self._scaled, self._merged_log_se, self.population_)._asdict()
         return _append_columns(counts.items, columns)
 
     def relevance_parts(self) -> Iterator[pa.Table]:
         """`relevance_`, in as many tables as it takes to keep to memory."""
         yield self.relevance_
+
+    @property
+    def population_(self) -> Population:
+        """The distribution of relevance over all items, as the posteriors of `relevance_` take it."""
+        problem = self._problem
+        return fit_population(problem.cells, self._scaled, self._merged_log_se, problem.component)
+
+    @property
+    def alone_(self) -> tuple[float, float]:
+        """Shape and rate of what an item is compared with that has no other to be compared with."""
+        return self.population_.overall(self._shown)
+
+    @property
+    def _merged_log_se(self) -> Floats:
+        """By factor of the problem, with what clusters add."""
+        errors = self.propensity_log_se_ * (1.0 if self._effect is None else np.sqrt(self._effect))
+        return np.asarray(errors[np.unique(self._merged, return_index=True)[1]])
+
+    def report_dependence(self, effect: Floats) -> None:
+        """Say how much larger variances of log propensities are than for independent clicks, by factor of the log."""
+        self._effect = effect
 
     def report_errors(self, of_factors: Floats, of_items: Floats) -> None:
         """Report these standard errors, a bootstrap's for instance, by factor and item of the log."""

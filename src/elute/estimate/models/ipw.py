@@ -141,6 +141,8 @@ class AffineIPW(_Counterfactual):
     The rest as for `IPW`.
     """
 
+    has_posteriors = False
+
     def __init__(
         self,
         *,

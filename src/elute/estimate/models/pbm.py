@@ -13,20 +13,21 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, Self, TypedDict
+from typing import Literal, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elute.cells.counts import Cells, Counts
 from elute.cells.partitions import Partitions
 from elute.errors import EluteError
 from elute.estimate.models.base import Estimator, Solution, Start, refuse_unidentified, rescale, start_propensities
+from elute.estimate.models.found import Factors, Priors
 from elute.estimate.partitioned import fit
 from elute.estimate.partitioned.fit import FitByPartition
 from elute.estimate.priors.beta import Beta, fit_beta, posterior
+from elute.estimate.priors.gamma import Population
 from elute.estimate.priors.smooth import build_smooth_prior
 from elute.estimate.priors.strength import Criterion, choose_strengths, keep_clicked_items, profile_score
 from elute.estimate.solve import boundary, conditional
@@ -50,25 +51,6 @@ FEW_CLICKS = 5
 """`relevance_prior="auto"` means "beta" where the median item has fewer."""
 
 _POISSON_STEPS = 5
-
-
-class Priors(TypedDict):
-    """What a fit was held by: strengths by name, and the `a` and `b` of the Beta prior; None where there was none."""
-
-    smooth: dict[str, float] | None
-    relevance: dict[str, float] | None
-
-
-class Factors(NamedTuple):
-    """Propensities at some scale; `cells` are those that say something of relevance. `apart` marks the factors
-    that have no finite ratio to the others of their component, `lost` their items."""
-
-    o: Floats
-    cells: Cells
-    apart: NDArray[np.bool_]
-    lost: NDArray[np.bool_]
-    iterations: int
-    reason: str
 
 
 class PBM(Estimator):
@@ -174,6 +156,7 @@ class PBM(Estimator):
         self.seconds_ = time.perf_counter() - began
         self.factors_ = partitions.factors
         self._log_se = np.sqrt(found.log_variance)[merged], np.empty(0)
+        self._effect, self._merged, self._shown = None, merged, found.shown
         return self
 
     @property
@@ -190,7 +173,15 @@ class PBM(Estimator):
 
     def relevance_parts(self) -> Iterator[pa.Table]:
         """`relevance_`, in as many tables as it takes to keep to memory."""
-        return super().relevance_parts() if self._by_partition is None else self._by_partition.iterate_relevance()
+        if self._by_partition is None:
+            return super().relevance_parts()
+        return self._by_partition.iterate_relevance(self._merged_log_se)
+
+    @property
+    def population_(self) -> Population:
+        """The distribution of relevance over all items, as the posteriors of `relevance_` take it."""
+        found = self._by_partition
+        return super().population_ if found is None else found.find_population(self._merged_log_se)
 
     def _solve(self, problem: Problem) -> Solution:
         clicks = total_by_item(problem.cells.offsets, problem.cells.clicks)

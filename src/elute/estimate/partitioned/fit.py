@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.cells.counts import Cells
 from elute.cells.partitions import Partitions
 from elute.estimate.partitioned.items import (
     DESCRIPTION,
@@ -40,6 +41,7 @@ from elute.estimate.partitioned.work import (
     unite_links,
 )
 from elute.estimate.priors.beta import fit_beta
+from elute.estimate.priors.gamma import Population, fit_population
 from elute.estimate.solve import boundary
 from elute.estimate.solve.interior import BARRIER, Maximum, describe_distance
 from elute.estimate.solve.laplacian import LinearSolution, conjugate_gradients
@@ -85,6 +87,15 @@ class FitByPartition:
     covariance: Floats
     """Of log o over factors with a `row`; or, where no matrix is kept, draws of it."""
     drawn: bool
+    sample: Cells
+    """Of some items."""
+    shown: Floats
+    clicked: Floats
+
+    def find_population(self, log_se: Floats) -> Population:
+        """The distribution of relevance over all items; `log_se` by merged factor."""
+        fitted, totals = self.fitted, (self.shown, self.clicked)
+        return fit_population(self.sample, fitted.propensity, log_se, fitted.component, totals)
 
     @property
     def log_variance(self) -> Floats:
@@ -95,9 +106,10 @@ class FitByPartition:
         out[self.row >= 0] = np.diagonal(self.covariance)
         return out
 
-    def iterate_relevance(self) -> Iterator[pa.Table]:
-        """The rows of `relevance_`, partition by partition."""
-        work = DescriptionTask(self.fitted, self.tied, self.row, self.covariance, self.drawn)
+    def iterate_relevance(self, log_se: Floats) -> Iterator[pa.Table]:
+        """The rows of `relevance_`, partition by partition; `log_se` by merged factor, with what clusters add."""
+        population = self.find_population(log_se)
+        work = DescriptionTask(self.fitted, self.tied, self.row, self.covariance, self.drawn, log_se, population)
         return self.partitions.stream_items(work, DESCRIPTION)
 
 
@@ -141,8 +153,8 @@ def fit(
         reasons.append(boundary.describe_apart(apart, names))
     largest = find_scales(np.where(apart, 0.0, o), component, find_reliable(outline.linking, component))
     fitted = FittedFactors(codes, of_factor, component, o, apart, largest, None)
+    sample = partitions.map_reduce(SampleTask(fitted, int(outline.items_by_clicks.sum())), join_cells)
     if beta:
-        sample = partitions.map_reduce(SampleTask(fitted, int(outline.items_by_clicks.sum())), join_cells)
         prior = fit_beta(sample, fitted.bounded, np.arange(len(sample.offsets) - 1))
         fitted = replace(fitted, beta=prior)
     precision = partitions.map_reduce(FactorInformationTask(fitted, keep_matrix), FactorInformation.merge)
@@ -153,6 +165,9 @@ def fit(
         found.iterations,
         "; ".join(reasons),
         *_estimate_precision(partitions, fitted, precision),
+        sample,
+        outline.shown,
+        outline.clicked,
     )
 
 

@@ -14,6 +14,7 @@ from elute.cells.counts import Cells, sum_by_item
 from elute.cells.partitions import ItemColumns, Partition
 from elute.estimate.partitioned.work import Flags, pose_partition
 from elute.estimate.priors.beta import SAMPLE, Beta, posterior
+from elute.estimate.priors.gamma import Population, know_items
 from elute.estimate.solve import boundary, conditional
 from elute.estimate.solve.interior import BARRIER
 from elute.estimate.solve.laplacian import diagonal, grounded_laplacian, multiply
@@ -39,6 +40,9 @@ DESCRIPTION = pa.schema(
         "log_se": pa.float64(),
         "impressions": pa.int64(),
         "clicks": pa.int64(),
+        "shape": pa.float64(),
+        "rate": pa.float64(),
+        "evidence": pa.float64(),
     }
 )
 """What is said of an item."""
@@ -210,13 +214,16 @@ class InformationTask:
 @dataclass(frozen=True)
 class DescriptionTask:
     """Partition to the columns of `DESCRIPTION`. `tied`: factors whose ratio to their component's reference is known;
-    `covariance` of log o over the factors that have a `row`, or draws with that covariance, one a column."""
+    `covariance` of log o over the factors that have a `row`, or draws with that covariance, one a column; `log_se`: by
+    factor, with what clusters add."""
 
     fitted: FittedFactors
     tied: Flags
     row: Codes
     covariance: Floats
     drawn: bool
+    log_se: Floats
+    population: Population
 
     def __call__(self, partition: Partition) -> ItemColumns:
         found = self.fitted.fit_items(partition)
@@ -239,4 +246,5 @@ class DescriptionTask:
             "log_se": np.sqrt(variance),
             "impressions": sum_by_item(cells.offsets, cells.impressions),
             "clicks": sum_by_item(cells.offsets, cells.clicks),
+            **know_items(cells, self.fitted.propensity, self.log_se, self.population)._asdict(),
         }

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts, Cells
 from elute.estimate.priors.polygamma import widen
-from elute.estimate.solve.problem import Codes, Floats
+from elute.estimate.solve.problem import Codes, Floats, total_by_factor
 from elute.kernels.jit import jit
 
 SAMPLE = 20_000
@@ -54,10 +54,10 @@ class Population(NamedTuple):
     mean: Floats
     dispersion: float
 
-    def summarise(self, shown: Floats) -> dict[str, float]:
-        """Shape and rate at the mean over all impressions, as files keep them; `shown` by factor."""
-        overall = float((self.mean * shown).sum() / shown.sum())
-        return {"shape": self.shape, "rate": self.shape / overall, "dispersion": self.dispersion}
+    def overall(self, shown: Floats) -> tuple[float, float]:
+        """Shape and rate at the mean over all impressions: what an item is compared with that is alone; `shown` by
+        factor."""
+        return self.shape, self.shape * float(shown.sum() / (self.mean * shown).sum())
 
 
 class Knowledge(NamedTuple):
@@ -70,12 +70,14 @@ class Knowledge(NamedTuple):
 
 
 def fit_population(
-    cells: Cells, o: Floats, log_se: Floats, component: Codes, items: NDArray[np.integer] | None = None
+    cells: Cells, o: Floats, log_se: Floats, component: Codes, totals: tuple[Floats, Floats] | None = None
 ) -> Population:
-    """The prior of some items, all by default; `o` and `log_se` by factor, NaN where unknown."""
-    mean = average_relevance(cells, o, log_se, component)
-    every = np.arange(len(cells.offsets) - 1) if items is None else items.astype(np.int64)
-    chosen = every[np.unique(np.linspace(0, len(every) - 1, min(len(every), SAMPLE)).astype(np.int64))]
+    """The prior of these items; `o` and `log_se` by factor, NaN where unknown. `totals`: impressions and clicks by
+    factor, where the items are a sample."""
+    shown, clicked = totals or [total_by_factor(cells.factor, amounts, len(o)) for amounts in cells[2:]]
+    mean = average_relevance(shown, clicked, o, log_se, component)
+    every = len(cells.offsets) - 1
+    chosen = np.unique(np.linspace(0, every - 1, min(every, SAMPLE)).astype(np.int64))
     shape = 1.0 / _fit_spread(*_list_moments(*cells, o, mean, chosen))
     return Population(shape, mean, measure_dispersion(*cells, np.nan_to_num(o)))
 
@@ -92,11 +94,10 @@ def _fit_spread(squares: Floats, noise: Floats, pairs: Floats) -> float:
     return spread
 
 
-def average_relevance(cells: Cells, o: Floats, log_se: Floats, component: Codes) -> Floats:
+def average_relevance(shown: Floats, clicked: Floats, o: Floats, log_se: Floats, component: Codes) -> Floats:
     """c/(n·o) of every factor, drawn towards its component's mean: by a few clicks, and as far as errors of o, not
     relevance, explain how the factors differ (in logarithms, τ²/(τ² + se²) of a difference stays)."""
     n = len(o)
-    shown, clicked = (np.bincount(cells.factor, amounts, n) for amounts in (cells.impressions, cells.clicks))
     seen = np.where(o > 0, shown * np.nan_to_num(o), 0.0)
     parts = int(component.max(initial=0)) + 1
     total, reach = (np.bincount(component, np.where(seen > 0, part, 0.0), parts) for part in (clicked, seen))
