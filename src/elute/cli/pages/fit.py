@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -125,7 +126,7 @@ def _describe_priors(chosen: Priors) -> str:
     return "; ".join(words)
 
 
-def _find_errors(fit: Fit, estimator: Estimator) -> Floats:
+def _find_errors(fit: Fit, estimator: Estimator) -> NDArray[np.float64]:
     """Of log propensities, with what clusters add where that was measured."""
     table = fit.propensities
     if table is None or "log_se_clusters" not in table.column_names:
