@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from elute.auditing.assumptions.finding import Finding
@@ -21,6 +21,8 @@ class Audit(Result):
 
     fits: Comparison | None
     findings: tuple[Finding, ...] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """What it was given beside fits and log, as far as a command can repeat it."""
 
     @property
     def selected(self) -> str | None:
@@ -33,7 +35,7 @@ class Audit(Result):
         if self.findings is not None:
             fields["assumptions"] = [finding.to_dict() for finding in self.findings]
             fields["shape"] = classify_shape(self.findings).to_dict()
-        return fields
+        return {**fields, "options": self.options}
 
     @classmethod
     def describe(cls, fields: Fields) -> Card:

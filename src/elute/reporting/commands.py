@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from elute.repair.plan import MergePlan
 from elute.reporting.page import Report
-from elute.results.invocation import Invocation
+from elute.results.invocation import Invocation, spell_options
 
 Lines = list[tuple[str, str]]
 
@@ -22,19 +23,21 @@ class Files(NamedTuple):
 
 
 def list_commands(call: Invocation, page: Report, files: Files) -> Lines:
-    """What leads from the log to the page, as far as its files tell."""
+    """What leads from the log to the page, with all that each step was given."""
     lines = [(call.command("check"), "the verdict")]
-    merged: list[str] = []
-    if page.plan is not None and files.plan is not None:
-        lines.append((call.command("repair", "--method", page.plan.method, "--out", files.plan), "the repair plan"))
-        merged = ["--plan", files.plan] if isinstance(page.plan, MergePlan) and not page.check.recoverable else []
+    plan, merged = page.plan, []
+    if plan is not None and files.plan is not None:
+        words = "--method", plan.method, *spell_options(plan.provenance.options), "--out", files.plan
+        lines.append((call.command("repair", *words), "the repair plan"))
+        merged = ["--plan", files.plan] if isinstance(plan, MergePlan) and not page.check.recoverable else []
     for folder, fit in zip(files.fits, page.fits, strict=True):
-        lines.append((call.command("fit", "--model", fit.model, *merged, "--out", folder), f"the fit {fit.name}"))
+        own = fit.provenance.options
+        given = [*([] if "plan" in own else merged), *spell_options(own)]
+        lines.append((call.command("fit", "--model", fit.model, *given, "--out", folder), f"the fit {fit.name}"))
     if page.audit is not None and files.audit is not None:
         fits = files.fits if "models" in page.audit else ()
-        command = _audit_command(call, fits, "assumptions" in page.audit)
-        labels = "; with the --labels it had" if page.audit.get("judged_items") else ""
-        lines.append((f"{command} > {shlex.quote(files.audit)}", f"the audit{labels}"))
+        command = _audit_command(call, fits, "assumptions" in page.audit, page.audit.get("options", {}))
+        lines.append((f"{command} > {shlex.quote(files.audit)}", "the audit"))
     given = ["--plan", files.plan] if files.plan is not None else []
     given += [word for folder in files.fits for word in ("--fit", folder)]
     given += ["--audit", files.audit] if files.audit is not None else []
@@ -42,22 +45,31 @@ def list_commands(call: Invocation, page: Report, files: Files) -> Lines:
 
 
 def list_missing(call: Invocation, page: Report, files: Files) -> Lines:
-    """What would fill the sections that the page lacks."""
-    lines: Lines = []
-    if page.plan is None and not page.check.recoverable:
+    """What would fill the sections that the page lacks, in the order of the work. What keeps a log apart, or its clicks
+    from being enough, comes first: nothing after it would stand."""
+    check, lines = page.check, []
+    usable = check.reaches("estimable")
+    if check.filter is not None:
+        filtered = call.with_option(check.filter.option, check.filter.value)
+        lines.append((filtered.command("check"), "without the few impressions that keep it apart"))
+    elif page.plan is None and not check.recoverable:
         lines.append((call.command("repair", "--method", "merge", "--out", "plan.json"), "a repair plan"))
-    if page.check.log.roles.click is not None:
-        if not page.fits:
-            plan = [] if page.check.recoverable else ["--plan", files.plan or "plan.json"]
-            lines.append((call.command("fit", *plan, "--out", "fit"), "propensities and relevance"))
-        if page.audit is None:
-            fits = files.fits or ("fit",)
-            lines.append((f"{_audit_command(call, fits, True)} > audit.json", "verdicts on fits and assumptions"))
-    return lines
+    elif check.recoverable and not usable and check.log.roles.click is not None:
+        lines.append((call.command("check"), "what is missing for its propensities to be estimated"))
+    if check.log.roles.click is None or not (usable or page.plan is not None):
+        return lines
+    fits = files.fits or ("fit",)
+    if not page.fits:
+        plan = ["--plan", files.plan] if not check.recoverable and files.plan is not None else []
+        lines.append((call.command("fit", *plan, "--out", "fit"), "propensities and relevance"))
+    if page.audit is None:
+        lines.append((f"{_audit_command(call, fits, True, {})} > audit.json", "verdicts on fits and assumptions"))
+    judge = shlex.join(["elute", "judge", fits[0], "--format", "quepid", "--out", "ratings.csv"])
+    return [*lines, (judge, "judgments that can be stood behind")]
 
 
-def _audit_command(call: Invocation, fits: tuple[str, ...], assumptions: bool) -> str:
+def _audit_command(call: Invocation, fits: tuple[str, ...], assumptions: bool, options: Mapping[str, Any]) -> str:
     words = [word for folder in fits for word in ("--fit", folder)]
     words += [word for source in call.sources for word in ("--log", source)]
-    tests = ["--assumptions"] if assumptions else []
-    return Invocation((), call.options).command("audit", *words, *tests, "--json")
+    words += [*(["--assumptions"] if assumptions else []), *spell_options(options)]
+    return Invocation((), call.options).command("audit", *words, "--json")

@@ -58,3 +58,12 @@ class Invocation:
             elif value != DEFAULTS[option]:
                 words += [flag, str(value)]
         return shlex.join(map(hide_secrets, [*words, *extra]))
+
+
+def spell_options(options: Mapping[str, Any]) -> list[str]:
+    """Options of a verb as words of a command."""
+    words: list[str] = []
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        words += [flag] if value is True else [flag, f"{value:g}" if isinstance(value, float) else str(value)]
+    return words

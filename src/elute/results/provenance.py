@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Self
 
 
@@ -21,6 +22,8 @@ class Provenance:
     impressions: str | None = None
     filters: dict[str, Any] | None = None
     """What was read of the log; None where all of it was."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """What a verb was given beside the log, as far as a command can repeat it."""
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Self:
@@ -34,4 +37,24 @@ class Provenance:
             fields.get("session"),
             fields.get("impressions"),
             fields.get("filters"),
+            dict(fields.get("options") or {}),
         )
+
+    def with_options(self, **given: object) -> Self:
+        """With what a verb was given: names, numbers and files. None and False are what a verb takes by itself, and a
+        table in memory has no name."""
+        kept = {name: _to_plain(value) for name, value in given.items() if value is not None and value is not False}
+        return replace(self, options={name: value for name, value in kept.items() if value is not None})
+
+
+def _to_plain(value: object) -> Any:
+    """As JSON holds it and a command spells it; None for what neither can."""
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={number}" for name, number in value.items())
+    if isinstance(value, list | tuple) and all(isinstance(part, int | float | str) for part in value):
+        return ",".join(map(str, value))
+    return None

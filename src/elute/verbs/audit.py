@@ -60,7 +60,15 @@ def audit(
         subjects = [Subject.from_fit(fit if isinstance(fit, Fit) else Fit.load(fit), opened.roles) for fit in given]
         shifted = None if shifted_log is None else as_log(shifted_log, **columns)
         found = _compare(subjects, opened, shifted, labels, policy_scores, estimator, seed, progress)
-    return Audit(found, findings)
+    made = opened.provenance().with_options(
+        labels=labels,
+        policy_scores=policy_scores,
+        shifted_log=shifted_log if isinstance(shifted_log, str | Path) else None,
+        groups=groups,
+        estimator=None if estimator == "knn" else estimator,
+        seed=seed or None,
+    )
+    return Audit(found, findings, made.options)
 
 
 def _compare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from elute.auditing.assumptions.brief import assess_briefly
@@ -94,6 +95,14 @@ def fit(
     if drawn is None and known is not None and known.dependence and estimator.propensities_are == "estimated":
         estimator.report_dependence(known.dependence.effect[known.sample.problem.merged])
     found = Fit.from_estimator(model, estimator, opened, drawn, plan=merges)
+    found.provenance = found.provenance.with_options(
+        **options,
+        plan=plan if isinstance(plan, str | Path) else None,
+        propensities=propensities if isinstance(propensities, str | Path) else None,
+        bootstrap=bootstrap,
+        cluster=cluster,
+        allow_unidentified=allow_unidentified,
+    )
     found.summary |= {"rung": rung, "precision": None if known is None else known.to_dict()}
     if drawn is not None:
         found.summary["bootstrap"] = {"cluster": cluster or opened.roles.query, **drawn.to_dict()}
@@ -156,4 +165,6 @@ def _fit_sessions(
     for option, value in refused.items():
         if value not in (None, False):
             raise EluteError(f"model '{model}' has no `{option}=`")
-    return Fit.from_sessions(fit_log(log, model, seed=seed or 0, max_iter=max_iter, progress=progress), log)
+    found = Fit.from_sessions(fit_log(log, model, seed=seed or 0, max_iter=max_iter, progress=progress), log)
+    found.provenance = found.provenance.with_options(seed=seed, max_iter=max_iter)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, Unpack
 
@@ -47,7 +48,7 @@ def merge(
     """
     verdict = as_check(check, progress=progress, **columns)
     names, vectors = _features(verdict, bias_features)
-    return plan_merges(
+    plan = plan_merges(
         verdict,
         features=names,
         vectors=vectors,
@@ -55,6 +56,8 @@ def merge(
         propensity=None if propensity is None else given.align_propensity(verdict, propensity),
         date=date,
     )
+    made = plan.provenance.with_options(bias_features=bias_features, weights=weights, date=date)
+    return replace(plan, provenance=made)
 
 
 def swap(
@@ -94,7 +97,7 @@ def swap(
     )
     r = None if relevance is None else given.align_relevance(verdict, relevance)
     o = None if propensity is None else given.align_propensity(verdict, propensity)
-    return plan_swaps(
+    plan = plan_swaps(
         verdict,
         r,
         o,
@@ -106,6 +109,17 @@ def swap(
         date=date,
         progress=progress,
     )
+    made = plan.provenance.with_options(
+        target_se=None if target_se == TARGET_SE else target_se,
+        max_position_change=max_position_change,
+        only_positions=only_positions,
+        exclude_items=exclude_items,
+        min_impressions=min_impressions or None,
+        budget=budget,
+        objective=None if objective == "max" else objective,
+        date=date,
+    )
+    return replace(plan, provenance=made)
 
 
 def _features(check: Check, given: str | Sequence[str] | Table | None) -> tuple[list[str] | None, pa.Table | None]:
