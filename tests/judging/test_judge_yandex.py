@@ -49,7 +49,8 @@ def test_judgments(folder: Path) -> None:
     made = elute("judge", fit, "--format", "quepid", "--out", out)
     ratings = ratings_in(out)
     assert (made["judgments"], made["queries"]) == (len(ratings), len({q for q, _ in ratings}))
-    assert made["judgments"] + sum(made["withheld"].values()) == ITEMS and made["queries"] == QUERIES
+    assert made["judgments"] + sum(made["withheld"].values()) == ITEMS
+    assert 100 < made["judgments"] < ITEMS / 2 and QUERIES / 2 < made["queries"] <= QUERIES
     evidence = pq.read_table(folder / "out.evidence.parquet").to_pylist()
     table = {(row["query_id"], row["doc_id"]): row for row in pq.read_table(fit / "relevance.parquet").to_pylist()}
     assert [(row["query_id"], row["doc_id"], row["grade"]) for row in evidence] == [
@@ -72,7 +73,7 @@ def test_judgments(folder: Path) -> None:
     elute("judge", fit, "--format", "ranklib", "--features", folder / "features.parquet", "--out", out)
     x, grade, qid = load_svmlight_file(str(out), query_id=True)
     assert x.shape == (len(ratings), 2) and grade.tolist() == [ratings[pair] for pair in sorted(ratings)]
-    assert len(set(qid)) == QUERIES
+    assert len(set(qid)) == made["queries"]
 
 
 def test_all_items_with_a_mark(folder: Path) -> None:
@@ -103,7 +104,7 @@ def test_precise_judgments_only(folder: Path) -> None:
     table = pq.read_table(folder / "fit" / "relevance.parquet").to_pylist()
     error = {(row["query_id"], row["doc_id"]): row["relevance"] * row["log_se"] for row in table}
     assert kept == {pair: rating for pair, rating in known.items() if error[pair] <= 0.1}
-    assert 100 < made["judgments"] == len(kept) < whole["judgments"]
+    assert 50 < made["judgments"] == len(kept) < whole["judgments"]
     assert made["left_out"]["imprecise"]["judgments"] == sum(e > 0.1 for e in error.values())
 
 

@@ -37,7 +37,8 @@ def test_it_is_the_most_likely_one_by_scipy() -> None:
 def test_exposure_is_what_makes_the_models_figure_a_rate() -> None:
     clicks, impressions = np.array([10.0, 0.0, 3.0, 0.0]), np.array([100.0, 40.0, 3.0, 7.0])
     shape, rate, (a, b) = infer_posteriors(clicks, np.array([0.2, 0.0, 0.5, np.nan]), impressions)
-    assert shape[:3] - a == pytest.approx([10, 0, 3]) and rate[:3] - b == pytest.approx([50, 40, 6])
+    share = (50 + 6) / (100 + 3)  # of an impression that counts, where there are clicks
+    assert shape[:3] - a == pytest.approx([10, 0, 3]) and rate[:3] - b == pytest.approx([50, 40 * share, 6])
     assert np.isnan(shape[3]) and np.isnan(rate[3])
     assert SHAPES[0] <= a <= SHAPES[1]
 

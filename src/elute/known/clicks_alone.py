@@ -2,8 +2,10 @@
 
 Session click models, and fits of older versions, have one figure an item. An item's clicks C are taken as Poisson with
 mean r · E, where the exposure E is what makes the model's own figure the rate of clicks: C / relevance. Where there is
-no click nothing tells the exposure; it is taken to be the impressions, the most there can be. The population of
-relevances is a Gamma whose shape and rate maximise the likelihood of all clicks, with r integrated out:
+no click nothing tells the exposure; an impression is taken to count as much as it does among the items with clicks.
+To count it in full would take items at the bottom of pages for such that were seen and passed over.
+
+The population of relevances is a Gamma whose shape and rate maximise the likelihood of all clicks, r integrated out:
 
     p(C | E) ∝ Γ(a + C) / Γ(a) · b^a / (b + E)^(a + C)
 
@@ -30,12 +32,18 @@ _ITEMS = 4_000
 
 def infer_posteriors(clicks: Floats, relevance: Floats, impressions: Floats) -> tuple[Floats, Floats, Floats]:
     """By item `shape` and `rate`, NaN where there is no relevance; and last the population's two figures."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        exposure = np.where((relevance > 0) & (clicks > 0), clicks / relevance, impressions)
     estimated = np.isfinite(relevance)
+    exposure = _find_exposure(clicks, relevance, impressions)
     a, b = population = fit_population(clicks[estimated], exposure[estimated])
     shape, rate = (np.where(estimated, values, np.nan) for values in (a + clicks, b + exposure))
     return shape, rate, population
+
+
+def _find_exposure(clicks: Floats, relevance: Floats, impressions: Floats) -> Floats:
+    told = (relevance > 0) & (clicks > 0)
+    exposure = np.divide(clicks, relevance, out=np.zeros_like(clicks), where=told)
+    counts = exposure[told].sum() / impressions[told].sum() if told.any() else 1.0
+    return np.where(told, exposure, impressions * counts)
 
 
 def fit_population(clicks: Floats, exposure: Floats) -> Floats:
