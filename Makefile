@@ -35,6 +35,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.fit
 	$(BIN)/python -m benchmarks.clicks
 	$(BIN)/python -m benchmarks.cmip
+	$(BIN)/python -m benchmarks.judge
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.neural --torch
 

@@ -43,7 +43,9 @@ def test_verdict_in_words(chain: pa.Table) -> None:
         "links. 3 of 3 queries (100.0%) can still be ranked."
     )
     sound = elute.check(elute.read_log(chain.slice(0, 3)))
-    assert sound.sentence.startswith("Loose: relevance is recoverable in principle (its 2 factors form one component), but")
+    assert sound.sentence.startswith(
+        "Loose: relevance is recoverable in principle (its 2 factors form one component), but"
+    )
     assert broken.sentence in repr(broken)
     page = broken._repr_html_()
     assert "<svg" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+
+POPULATION = (1.0, 3.0)
+"""Shape and rate of all relevances."""
 
 
 class Row(NamedTuple):
@@ -22,6 +26,8 @@ class Row(NamedTuple):
     component: int = 0
     log_se: float = 0.1
     impressions: int = 100
+    exposure: float = 1e5
+    """How much its posterior rests on: by default enough to be certain."""
 
 
 def write_fit(
@@ -29,9 +35,11 @@ def write_fit(
     rows: Sequence[Row],
     item: tuple[str, str] = ("query_id", "doc_id"),
     propensities: Sequence[tuple[int, int, float]] = ((1, 0, 1.0), (2, 0, 0.5)),
+    posteriors: bool = True,
     **summary: object,
 ) -> Path:
-    """A folder as `elute fit` leaves it; propensities are (position, component, propensity)."""
+    """A folder as `elute fit` leaves it; propensities are (position, component, propensity). `posteriors`: of count
+    models; session click models have none."""
     folder.mkdir(exist_ok=True)
     columns = {
         item[0]: [row.query for row in rows],
@@ -40,8 +48,13 @@ def write_fit(
         "relevance": [row.relevance for row in rows],
         "log_se": [row.log_se for row in rows],
         "impressions": [row.impressions for row in rows],
-        "clicks": [1 for _ in rows],
+        "clicks": [0 if math.isnan(row.relevance) else round(row.relevance * row.exposure) for row in rows],
     }
+    if posteriors:
+        columns["shape"] = [POPULATION[0] + row.relevance * row.exposure for row in rows]
+        columns["rate"] = [POPULATION[1] + row.exposure for row in rows]
+        columns["evidence"] = [row.exposure / (POPULATION[1] + row.exposure) for row in rows]
+        summary["posterior"] = dict(zip(("shape", "rate"), POPULATION, strict=True))
     pq.write_table(pa.table(columns), folder / "relevance.parquet")
     position, component, propensity = zip(*propensities, strict=True)
     errors = [0.1] * len(position)

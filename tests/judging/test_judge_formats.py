@@ -27,7 +27,7 @@ from elute.io import letor
 from elute.io.features import read_features
 from elute.judging import export, opensearch, quepid, ranklib, trec
 from elute.judging.export import Wanted
-from elute.judging.judgments import Judgments
+from elute.judging.judgments import Judgments, Support
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 
@@ -46,7 +46,9 @@ AWKWARD = {
 def made(pairs: dict[tuple[str, str], int]) -> Judgments:
     ordered = sorted(pairs)
     grade = np.array([pairs[pair] for pair in ordered])
-    return Judgments([q for q, _ in ordered], [d for _, d in ordered], grade, 5, {})
+    n = len(ordered)
+    support = Support(np.full(n, 0.9), np.full(n, 10), np.full(n, 2), np.ones(n, np.bool_))
+    return Judgments([q for q, _ in ordered], [d for _, d in ordered], grade, support, 5, {}, {}, False)
 
 
 @same_folder
@@ -160,10 +162,13 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert done.json["grades"] == {"0": 2, "1": 2, "2": 2, "3": 2}
     assert done.json["left_out"] == {"not_rankable": {"queries": 1, "judgments": 2}}
     assert done.json["warnings"] == ["the fit did not converge (tired); its figures may be far off"]
-    assert done.json["next"].endswith("--data-binary @j.json") and "by quantiles" in done.json["rule"]
+    assert done.json["withheld"] == {"not_rankable": 2} and done.json["agreement"] is None
+    assert done.json["next"].endswith("--data-binary @j.json") and "4 equal bands" in done.json["rule"]
     before = (tmp_path / "j.json").read_bytes()
     page = invoke(tmp_path, *call).output
-    assert "8 judgments of 2 queries for opensearch" in page
+    first = "8 judgments of 2 queries can be stood behind; 2 items are withheld: queries whose items lie in several "
+    assert page.split("\n")[1] == f"  {first}components 2."
+    assert "For opensearch, written to j.json; what each rests on is in j.json.evidence.parquet." in page
     assert "Left out, queries whose items lie in several components: 2 judgments, 1 whole queries" in page
     assert (tmp_path / "j.json").read_bytes() == before
 

@@ -8,49 +8,63 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
 
 from elute.errors import EluteError
-from elute.judging.grades import Quantiles, Thresholds, parse_rule
+from elute.judging.grades import Floats, Quantiles, Rule, Thresholds, parse_rule
 
-items = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=30)
+CERTAIN = 1e9
+"""Exposure after which nothing is left open."""
+
+items = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), min_size=1, max_size=30, unique=True)
+
+
+def grade(rule: Rule, relevance: Floats, query: NDArray[np.int64]) -> list[int]:
+    """Of items whose relevance is certain."""
+    found = rule.grade(relevance * CERTAIN, np.full(len(relevance), CERTAIN), query, (1.0, 1.0))
+    assert np.allclose(found.confidence, 1)
+    return found.grade.tolist()
 
 
 @given(items, st.integers(2, 6))
 def test_quantiles_are_what_they_say(drawn: list[tuple[int, int]], levels: int) -> None:
-    present = sorted({query for query, _ in drawn})
-    query = np.array([present.index(q) for q, _ in drawn])
-    relevance = np.array([r / 6 for _, r in drawn])
-    grade = Quantiles(levels).grades(relevance, query)
-    for i, mine in enumerate(relevance):
-        others = [r for q, r in zip(query, relevance, strict=True) if q == query[i]]
-        below, alike = sum(r < mine for r in others), sum(r == mine for r in others)
-        assert grade[i] == math.floor(levels * (2 * below + alike) / (2 * len(others)))
-        assert 0 <= grade[i] < levels
-
-
-@given(items, st.integers(2, 6), st.integers(1, 1000))
-def test_quantiles_do_not_depend_on_scale_or_order(drawn: list[tuple[int, int]], levels: int, scale: int) -> None:
-    present = sorted({query for query, _ in drawn})
-    query, relevance = np.array([present.index(q) for q, _ in drawn]), np.array([float(r) for _, r in drawn])
-    grade = Quantiles(levels).grades(relevance, query)
-    assert (Quantiles(levels).grades(relevance * scale, query) == grade).all()
-    assert (Quantiles(levels).grades(relevance[::-1], query[::-1])[::-1] == grade).all()
+    shared = [(q, r) for q, r in drawn if sum(other == q for other, _ in drawn) > 1]
+    query, relevance = np.array([q for q, _ in shared], np.int64), np.array([(1 + r) / 50 for _, r in shared])
+    for i, mine in enumerate(grade(Quantiles(levels), relevance, query)):
+        others = relevance[query == query[i]]
+        below = int((others < relevance[i]).sum())
+        assert mine == math.floor(levels * (2 * below + 1) / (2 * len(others)))
+        assert 0 <= mine < levels
 
 
 def test_as_many_items_as_grades_get_one_each() -> None:
-    assert Quantiles(5).grades(np.array([0.3, 0.9, 0.1, 0.5, 0.2]), np.zeros(5, int)).tolist() == [2, 4, 0, 3, 1]
+    relevance = np.array([0.3, 0.9, 0.1, 0.5, 0.2])
+    assert grade(Quantiles(5), relevance, np.zeros(5, np.int64)) == [2, 4, 0, 3, 1]
 
 
-@pytest.mark.parametrize(("relevance", "grade"), [(0.0, 0), (0.0999, 0), (0.1, 1), (0.3, 2), (0.59, 2), (4.0, 3)])
-def test_a_threshold_is_reached_at_its_value(relevance: float, grade: int) -> None:
-    assert parse_rule("0.1,0.3,0.6", None).grades(np.array([relevance]), np.array([0])).tolist() == [grade]
+@pytest.mark.parametrize(
+    ("relevance", "expected"), [(1e-3, 0), (0.0999, 0), (0.1001, 1), (0.301, 2), (0.59, 2), (4.0, 3)]
+)
+def test_thresholds_are_reached(relevance: float, expected: int) -> None:
+    assert grade(parse_rule("0.1,0.3,0.6", None), np.array([relevance]), np.array([0])) == [expected]
+
+
+@given(st.floats(0.1, 50), st.floats(0.1, 50))
+def test_thresholds_take_the_most_probable_band(shape: float, rate: float) -> None:
+    below = stats.gamma(shape, scale=1 / rate).cdf([0, 0.1, 0.3, 0.6, np.inf])
+    found = Thresholds((0.1, 0.3, 0.6)).grade(np.array([shape]), np.array([rate]), np.array([0]), (1.0, 1.0))
+    assert found.confidence == pytest.approx([np.diff(below).max()])
+    assert np.diff(below)[found.grade[0]] == pytest.approx(np.diff(below).max())
 
 
 def test_rules_by_name() -> None:
     assert parse_rule(None, None) == parse_rule("quantiles", 4) == Quantiles(4)
     assert parse_rule("quantiles", 7).levels == 7
     assert parse_rule("0.2,0.5", 3) == Thresholds((0.2, 0.5))
-    assert parse_rule("0.2", None).description == "grades 0 to 1: how many of the thresholds 0.2 relevance reaches"
+    assert parse_rule("0.2", None).description == (
+        "grades 0 to 1: how many of the thresholds 0.2 relevance most probably reaches"
+    )
 
 
 @pytest.mark.parametrize(

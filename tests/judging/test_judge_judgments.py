@@ -55,17 +55,18 @@ def test_an_item_that_is_not_judged_still_makes_its_query_unrankable(tmp_path: P
 
 
 def test_thresholds_are_refused_where_there_are_two_scales(tmp_path: Path) -> None:
-    rows = [Row("a", "x"), Row("b", "x", component=1)]
+    rows = [Row("a", "x", 0.9), Row("b", "x", 0.9, component=1)]
     with pytest.raises(EluteError, match=r"2 components, each at its own scale.*`grades='quantiles'`"):
         judged(tmp_path, rows, Thresholds((0.3,)))
     assert triples(judged(tmp_path, rows[:1], Thresholds((0.3,)))) == [("a", "x", 1)]
 
 
-def test_no_estimate_and_all_alike(tmp_path: Path) -> None:
+def test_no_estimate_alone_and_alike(tmp_path: Path) -> None:
     rows = [Row("a", "x", NAN), Row("a", "y", 0.1), Row("b", "x", 0.2), Row("b", "y", 0.2), Row("c", "x", 0.2)]
     made = judged(tmp_path, [*rows, Row("c", "y", 0.3)])
     assert triples(made) == [("c", "x", 0), ("c", "y", 1)]
-    assert made.left_out == {"no_estimate": (0, 1), "all_alike": (2, 3)}
+    assert made.left_out == {"no_estimate": (0, 1)}
+    assert made.withheld == {"no_estimate": 1, "alone_in_query": 1, "place_not_known": 2}
 
 
 def test_precision_is_one_over_the_standard_error_at_the_scale_of_relevance(tmp_path: Path) -> None:
@@ -92,8 +93,12 @@ def test_without_error_bars_there_is_no_precision(tmp_path: Path) -> None:
 
 
 def test_nothing_left_says_why(tmp_path: Path) -> None:
-    with pytest.raises(EluteError, match=r"all 2 items are left out \(no_estimate 1, all_alike 1\)"):
+    with pytest.raises(
+        EluteError, match=r"all 2 items are withheld \(no_estimate 1, alone_in_query 1\); `all_items=True`"
+    ):
         judged(tmp_path, [Row("a", "x", NAN), Row("a", "y")])
+    with pytest.raises(EluteError, match=r"all 1 items are withheld \(no_estimate 1\)$"):
+        judged(tmp_path, [Row("a", "x", NAN)])
 
 
 def test_items_of_another_name_are_found_through_the_log(tmp_path: Path) -> None:
@@ -110,15 +115,15 @@ def test_items_of_another_name_are_found_through_the_log(tmp_path: Path) -> None
     made = judge(fit, "text", "doc_id", Quantiles(2), log=log)
     # hat: d2 is two items, d9 is not in the fit, and d1 is then alone
     assert triples(made) == [("red shoe", "d1", 1), ("red shoe", "d2", 0)]
-    assert made.left_out == {"not_in_fit": (0, 1), "several_items": (0, 2), "all_alike": (1, 1)}
-    assert judge(fit, "text", "doc_id", Thresholds((0.5,)), log=log).left_out == {
-        "not_in_fit": (0, 1),
-        "several_items": (0, 2),
-    }
+    assert made.left_out == {"not_in_fit": (0, 1), "several_items": (0, 2)}
+    assert made.withheld == {"not_in_fit": 1, "several_items": 2, "alone_in_query": 1}
+    by_relevance = judge(fit, "text", "doc_id", Thresholds((0.5,)), log=log)
+    assert by_relevance.left_out == made.left_out
+    assert by_relevance.withheld == {"not_in_fit": 1, "several_items": 2}
 
 
 def test_items_of_another_name_without_a_log(tmp_path: Path) -> None:
-    fit = Fit.load(write_fit(tmp_path / "fit", [Row("a", "x")], item=("q", "d")))
+    fit = Fit.load(write_fit(tmp_path / "fit", [Row("a", "x", 0.9)], item=("q", "d")))
     with pytest.raises(
         EluteError, match=r"named by q, d, not by query_id and doc_id.*`query='q'` and `doc='d'`.*`log=`"
     ):
@@ -128,6 +133,48 @@ def test_items_of_another_name_without_a_log(tmp_path: Path) -> None:
         judge(fit, "q", "q", Quantiles())
     with pytest.raises(EluteError, match="the table has no column 'query_id'"):
         judge(fit, "query_id", "doc_id", Quantiles(), log=pa.table({"q": ["a"]}))
+
+
+def test_what_was_shown_a_few_times_is_withheld_and_exported_only_with_a_mark(tmp_path: Path) -> None:
+    """An item that nobody clicked gains from few impressions; that must not make its grade."""
+    rows = [Row("a", f"seen often {at}", at / 10) for at in range(1, 9)]
+    rows += [Row("a", f"seen once {at}", 0.0, exposure=1.0 / at) for at in (1, 2, 3)]
+    rows += [Row("b", "on its own"), Row("c", "x"), Row("c", "y", component=1)]
+    made = judged(tmp_path, rows)
+    assert made.doc == [f"seen often {at}" for at in range(1, 9)]
+    assert made.withheld == {"not_rankable": 2, "alone_in_query": 1, "place_not_known": 3}
+    fit = Fit.load(tmp_path / "fit")
+    whole = judge(fit, "query_id", "doc_id", Quantiles(2), all_items=True)
+    assert (len(whole.doc), whole.withheld, whole.left_out) == (14, {}, {})
+    assert {doc for doc, known in zip(whole.doc, whole.support.known, strict=True) if known} == set(made.doc)
+    at = [whole.doc.index(doc) for doc in made.doc]
+    assert whole.grade[at].tolist() == made.grade.tolist()
+    assert whole.support.confidence[at].tolist() == made.support.confidence.tolist()
+
+
+def test_what_judgments_rest_on(tmp_path: Path) -> None:
+    rows = [Row("a", "y", 0.2, impressions=70, exposure=1000), Row("a", "x", 0.4, impressions=50, exposure=2000)]
+    support = judged(tmp_path, rows).support
+    assert support.impressions.tolist() == [50, 70] and support.clicks.tolist() == [800, 200]
+    assert (support.confidence > 0.999).all() and support.known.all()
+
+
+def test_items_that_are_not_judged_are_still_compared_with(tmp_path: Path) -> None:
+    """Imprecise ones, here: the middle of three is no better for the others' absence."""
+    rows = [Row("a", "low", 0.1), Row("a", "high", 0.9, log_se=9.0), Row("a", "middle", 0.5)]
+    made = judged(tmp_path, rows, Quantiles(3), precision=10)
+    assert triples(made) == [("a", "low", 0), ("a", "middle", 1)]
+
+
+def test_a_fit_without_posteriors_has_them_from_its_clicks(tmp_path: Path) -> None:
+    rows = [Row("a", f"d{at}", at / 10, impressions=10_000, exposure=1000) for at in (1, 2, 7, 8)]
+    rows += [Row("a", f"once {at}", 0.0, impressions=1, exposure=1) for at in range(2)]
+    with_posteriors = judged(tmp_path, rows)
+    fit = Fit.load(write_fit(tmp_path / "older", rows, posteriors=False))
+    made = judge(fit, "query_id", "doc_id", Quantiles(2))
+    assert made.clicks_alone and not with_posteriors.clicks_alone
+    assert triples(made) == triples(with_posteriors)
+    assert made.withheld == with_posteriors.withheld == {"place_not_known": 2}
 
 
 @pytest.mark.parametrize("broken", ["fit.json", "relevance.parquet"])
@@ -157,4 +204,7 @@ def test_the_queries_left_out_are_those_that_the_check_cannot_rank(tmp_path: Pat
     made = judge(Fit.load(tmp_path / "fit"), "query_id", "doc_id", Quantiles())
     assert 0 < verdict["rankable_queries"] < verdict["queries"]
     assert made.left_out["not_rankable"].queries == verdict["queries"] - verdict["rankable_queries"]
-    assert made.queries == verdict["rankable_queries"]
+    table = Fit.load(tmp_path / "fit").relevance.to_pandas()
+    components = table.groupby("query_id")["component"].nunique()
+    assert (components == 1).sum() == verdict["rankable_queries"]
+    assert {str(query) for query in components[components == 1].index} >= set(made.query) > set()

@@ -48,14 +48,23 @@ def test_judgments(folder: Path) -> None:
     fit, out = folder / "fit", folder / "out"
     made = elute("judge", fit, "--format", "quepid", "--out", out)
     ratings = ratings_in(out)
-    assert (made["judgments"], made["queries"]) == (len(ratings), len({q for q, _ in ratings})) == (ITEMS, QUERIES)
-    table = pq.read_table(fit / "relevance.parquet").to_pylist()
-    relevance = {(row["query_id"], row["doc_id"]): row["relevance"] for row in table}
-    assert relevance.keys() == ratings.keys()
-    for query in {q for q, _ in ratings}:  # a higher grade is a higher relevance, query by query
-        judged = sorted((relevance[pair], rating) for pair, rating in ratings.items() if pair[0] == query)
-        assert [rating for _, rating in judged] == sorted(rating for _, rating in judged)
-        assert {rating for _, rating in judged} == {0, 1, 2, 3}
+    assert (made["judgments"], made["queries"]) == (len(ratings), len({q for q, _ in ratings}))
+    assert made["judgments"] + sum(made["withheld"].values()) == ITEMS
+    assert 100 < made["judgments"] < ITEMS / 2 and QUERIES / 2 < made["queries"] <= QUERIES
+    evidence = pq.read_table(folder / "out.evidence.parquet").to_pylist()
+    table = {(row["query_id"], row["doc_id"]): row for row in pq.read_table(fit / "relevance.parquet").to_pylist()}
+    assert [(row["query_id"], row["doc_id"], row["grade"]) for row in evidence] == [
+        (*pair, ratings[pair]) for pair in sorted(ratings)
+    ]
+    for row in evidence:
+        item = table[row["query_id"], row["doc_id"]]
+        assert (row["impressions"], row["clicks"]) == (item["impressions"], item["clicks"])
+        assert 0.25 < row["confidence"] <= 1
+    for query in {q for q, _ in ratings}:  # a grade apart is a higher relevance, query by query
+        judged = [(table[pair]["relevance"], rating) for pair, rating in ratings.items() if pair[0] == query]
+        assert all(r > s for r, one in judged for s, other in judged if one > other + 1)
+    seen = {grade: [row["clicks"] > 0 for row in evidence if row["grade"] == grade] for grade in range(4)}
+    assert all(seen[3]) and not all(seen[0])  # nothing that was never clicked has the highest grade
 
     elute("judge", fit, "--format", "opensearch", "--out", out)
     body = json.loads(out.read_text())["judgmentRatings"]
@@ -63,27 +72,40 @@ def test_judgments(folder: Path) -> None:
 
     elute("judge", fit, "--format", "ranklib", "--features", folder / "features.parquet", "--out", out)
     x, grade, qid = load_svmlight_file(str(out), query_id=True)
-    assert x.shape == (ITEMS, 2) and grade.tolist() == [ratings[pair] for pair in sorted(ratings)]
-    assert len(set(qid)) == QUERIES
+    assert x.shape == (len(ratings), 2) and grade.tolist() == [ratings[pair] for pair in sorted(ratings)]
+    assert len(set(qid)) == made["queries"]
+
+
+def test_all_items_with_a_mark(folder: Path) -> None:
+    made = elute("judge", folder / "fit", "--format", "quepid", "--out", folder / "known")
+    whole = elute("judge", folder / "fit", "--format", "quepid", "--all", "--out", folder / "all")
+    ratings, known = ratings_in(folder / "all"), ratings_in(folder / "known")
+    assert (whole["judgments"], whole["known"], whole["withheld"]) == (ITEMS, made["judgments"], {})
+    evidence = pq.read_table(folder / "all.evidence.parquet").to_pylist()
+    marked = {(row["query_id"], row["doc_id"]) for row in evidence if row["known"]}
+    assert marked == known.keys() and {pair: ratings[pair] for pair in marked} == known
 
 
 def test_qrels(folder: Path) -> None:
     ir_measures = pytest.importorskip("ir_measures")
-    elute("judge", folder / "fit", "--format", "quepid", "--out", folder / "out")
+    made = elute("judge", folder / "fit", "--format", "quepid", "--out", folder / "out")
     elute("judge", folder / "fit", "--format", "trec", "--out", folder / "qrels")
     read = list(ir_measures.read_trec_qrels(str(folder / "qrels")))
-    assert {(q.query_id, q.doc_id): q.relevance for q in read} == ratings_in(folder / "out") and len(read) == ITEMS
+    assert {(q.query_id, q.doc_id): q.relevance for q in read} == ratings_in(folder / "out")
+    assert len(read) == made["judgments"]
 
 
 def test_precise_judgments_only(folder: Path) -> None:
-    made = elute("judge", folder / "fit", "--format", "quepid", "--min-precision", 20, "--out", folder / "out")
-    kept = set(ratings_in(folder / "out"))
+    call = ("judge", folder / "fit", "--format", "quepid", "--out", folder / "out")
+    whole = elute(*call)
+    known = ratings_in(folder / "out")
+    made = elute(*call, "--min-precision", 10)
+    kept = ratings_in(folder / "out")
     table = pq.read_table(folder / "fit" / "relevance.parquet").to_pylist()
     error = {(row["query_id"], row["doc_id"]): row["relevance"] * row["log_se"] for row in table}
-    precise = {pair for pair, e in error.items() if e <= 0.05}
-    alone = {pair for pair in precise if sum(other[0] == pair[0] for other in precise) == 1}
-    assert kept == precise - alone and 100 < len(kept) < ITEMS
-    assert made["judgments"] == len(kept)
+    assert kept == {pair: rating for pair, rating in known.items() if error[pair] <= 0.1}
+    assert 50 < made["judgments"] == len(kept) < whole["judgments"]
+    assert made["left_out"]["imprecise"]["judgments"] == sum(e > 0.1 for e in error.values())
 
 
 def test_bundles(data: Path, folder: Path) -> None:

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from elute._util.files import write_parquet
 from elute.cells.filters import Filters
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.io.features import read_features
 from elute.judging import opensearch, quepid, ranklib, trec
+from elute.judging.agreement import compare_with_labels
 from elute.judging.grades import parse_rule
 from elute.judging.judgments import Judgments, judge
+from elute.judging.posteriors import CLICKS_ALONE
 
 BUNDLES = ("lightgbm", "xgboost")
 FORMATS = ("quepid", "opensearch", "ranklib", "trec", *BUNDLES)
@@ -37,6 +41,8 @@ class Wanted:
     min_precision: float | None = None
     filters: Filters = Filters()  # noqa: RUF009 (it cannot change)
     """Of the log."""
+    all_items: bool = False
+    labels: object = None
 
 
 def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple[dict[str, Any], Judgments | None]:
@@ -68,28 +74,58 @@ def _export_judgments(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> 
     if wanted.features and form != "ranklib":
         raise EluteError(f"format '{form}' does not use `features=`; ranklib, lightgbm and xgboost do")
     chosen = parse_rule(wanted.grades, wanted.levels)
-    made = judge(fit, wanted.query, wanted.doc, chosen, wanted.min_precision, wanted.log, wanted.filters)
+    made = judge(
+        fit, wanted.query, wanted.doc, chosen, wanted.min_precision, wanted.log, wanted.filters, wanted.all_items
+    )
+    agreement = None if wanted.labels is None else compare_with_labels(made, wanted.labels, wanted.query, wanted.doc)
     warnings = [] if out is None else write_judgments(form, out, made, wanted)
+    if made.clicks_alone:
+        warnings.append(CLICKS_ALONE)
+    known = int(made.support.known.sum())
+    if wanted.all_items:
+        warnings.append(
+            f"{len(made.doc) - known:,} of {len(made.doc):,} judgments are of items whose place is not known; "
+            "column `known` tells which"
+        )
     fields = {
-        "files": [] if out is None else [out.name],
+        "files": [] if out is None else [out.name, name_evidence(out).name],
         "queries": made.queries,
         "judgments": len(made.doc),
+        "known": known,
         "grades": dict(enumerate(np.bincount(made.grade, minlength=made.levels).tolist())),
         "rule": chosen.description,
         "min_precision": wanted.min_precision,
+        "withheld": made.withheld,
         "left_out": {reason: n._asdict() for reason, n in made.left_out.items()},
+        "agreement": None if agreement is None else agreement._asdict(),
         "warnings": warnings,
         "next": "name a file to write to" if out is None else _suggest_next(form, out, trained=bool(wanted.features)),
     }
     return fields, made
 
 
+def tabulate(made: Judgments, wanted: Wanted) -> pa.Table:
+    """A row a judgment: its query, document and grade, and what it rests on. `known` is among it where not all are."""
+    support = made.support._asdict()
+    if not wanted.all_items:
+        del support["known"]
+    return pa.table({wanted.query: made.query, wanted.doc: made.doc, "grade": made.grade, **support})
+
+
+def name_evidence(out: Path) -> Path:
+    """The file beside judgments that says what each of them rests on: no format has room for it."""
+    return out.with_name(f"{out.name}.evidence.parquet")
+
+
 def write_judgments(form: str, out: Path, made: Judgments, wanted: Wanted) -> list[str]:
-    """Write judgments in a format; gives what its reader should know."""
+    """Write judgments in a format, and beside them what they rest on; gives what their reader should know."""
     if form == "ranklib":
         features = read_features(wanted.features, (wanted.query, wanted.doc)) if wanted.features else None
-        return ranklib.write(out, made, features)
-    return {"quepid": quepid.write, "opensearch": opensearch.write, "trec": trec.write}[form](out, made)
+        warnings = ranklib.write(out, made, features)
+    else:
+        warnings = {"quepid": quepid.write, "opensearch": opensearch.write, "trec": trec.write}[form](out, made)
+    write_parquet(name_evidence(out), tabulate(made, wanted))
+    return warnings
 
 
 def _export_bundle(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[dict[str, Any], None]:
@@ -106,6 +142,8 @@ def _export_bundle(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tup
         ("grades", wanted.grades),
         ("levels", wanted.levels),
         ("min_precision", wanted.min_precision),
+        ("all_items", wanted.all_items or None),
+        ("labels", wanted.labels),
     ):
         if value is not None:
             raise EluteError(f"format '{form}' has no `{option}=`: its labels are clicks, weighted by propensities")

@@ -1,4 +1,7 @@
-"""From relevance to grades, by a rule that can be stated in a sentence.
+"""From posteriors of relevance to grades, by a rule that can be stated in a sentence.
+
+An item's grade is the one that its posterior makes most probable, and not the one of its estimate: where items were
+shown a few times, their estimates are mostly noise.
 
 Relevance is known up to a scale for each component. Quantiles stay within a query, so no scale matters. Thresholds
 compare with fixed numbers, and so hold only where one scale does: within one component.
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
+from elute.judging.bands import Graded, grade_places, grade_relevance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,39 +28,24 @@ LEVELS = 4
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Equal shares of each query's items: ⌊levels · (below + alike/2) / items⌋, with the items of less relevance and
-    those of the same, the item among them. Items alike get the same grade."""
+    """Equal bands of an item's place within its query."""
 
     levels: int = LEVELS
 
     @property
     def description(self) -> str:
         return (
-            f"grades 0 to {self.levels - 1} by quantiles of relevance within the query; "
-            "queries whose items are all alike are left out"
+            f"grades 0 to {self.levels - 1}: the most probable of {self.levels} equal bands of place within the query"
         )
 
-    def grades(self, relevance: Floats, query: Ints) -> Ints:
-        """By item; `query` holds codes from 0."""
-        order = np.lexsort((relevance, query))
-        r, q = relevance[order], query[order]
-        at = np.arange(len(order))
-        starts = np.flatnonzero(np.concatenate(([True], (q[1:] != q[:-1]) | (r[1:] != r[:-1]))))
-        alike = np.diff(starts, append=len(order))
-        first = np.concatenate(([True], q[1:] != q[:-1])) if len(q) else np.zeros(0, np.bool_)
-        begins = np.maximum.accumulate(np.where(first, at, 0))
-        below = np.repeat(starts, alike) - begins
-        items = np.bincount(query)[q]
-        # in whole numbers, so that the edge of a quantile does not hang on rounding
-        grade = self.levels * (2 * below + np.repeat(alike, alike)) // (2 * items)
-        out = np.empty(len(order), np.int64)
-        out[order] = grade
-        return out
+    def grade(self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float]) -> Graded:
+        """By item; `query` holds codes."""
+        return grade_places(shape, rate, query, population, self.levels)
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The number of thresholds that relevance reaches."""
+    """Bands of relevance between fixed numbers."""
 
     cuts: tuple[float, ...]
 
@@ -67,11 +56,11 @@ class Thresholds:
     @property
     def description(self) -> str:
         cuts = ", ".join(f"{cut:g}" for cut in self.cuts)
-        return f"grades 0 to {len(self.cuts)}: how many of the thresholds {cuts} relevance reaches"
+        return f"grades 0 to {len(self.cuts)}: how many of the thresholds {cuts} relevance most probably reaches"
 
-    def grades(self, relevance: Floats, query: Ints) -> Ints:
+    def grade(self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float]) -> Graded:
         """By item, whatever its query."""
-        return np.searchsorted(np.array(self.cuts), relevance, side="right").astype(np.int64)
+        return grade_relevance(shape, rate, self.cuts)
 
 
 Rule = Quantiles | Thresholds

@@ -6,12 +6,15 @@ In this order, so that each item is counted under the first reason that applies:
 - `not_rankable`: the query's items lie in more than one component, whose relevances cannot be compared;
 - `no_estimate`: the clicks leave the item's relevance open;
 - `imprecise`: its standard error is above 1/`min_precision`;
-- `all_alike`: with quantiles, a query whose items all have the same relevance, or that has one item only.
+- `alone_in_query`: with quantiles, an item that has no other of its query to be compared with;
+- `place_not_known`: the clicks say less of its place than they leave open (`elute.known.pairs`).
+
+The last two and `not_rankable` are judged all the same where all items are asked for, and marked as not known. Items of
+a query are then compared within their component.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,9 +32,17 @@ from elute.engines.sql import quoting
 from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.judging.grades import Quantiles, Rule, Thresholds
+from elute.judging.places import KnownPlaces, find_places
+from elute.judging.posteriors import ItemPosteriors, read_posteriors
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+_OF_PLACES = ("alone_in_query", "place_not_known")
+"""Reasons that have to do with what is known of an item's place."""
+
+_ON_REQUEST = ("not_rankable", *_OF_PLACES)
+"""Reasons for which an item is withheld unless all are asked for."""
 
 
 class LeftOut(NamedTuple):
@@ -41,15 +52,30 @@ class LeftOut(NamedTuple):
     judgments: int
 
 
+class Support(NamedTuple):
+    """What a judgment rests on, by judgment. `confidence`: the probability of its grade. `known`: whether the place of
+    its item is."""
+
+    confidence: Floats
+    impressions: Ints
+    clicks: Ints
+    known: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, eq=False)
 class Judgments:
-    """Equally long, in the order of queries and then of documents."""
+    """Equally long, in the order of queries and then of documents. `withheld`: judgments that were not made, by reason;
+    `left_out`: those of them that have to do with other things than what is known of a place. `clicks_alone`: whether
+    the fit had no posteriors, and they come from its clicks."""
 
     query: list[str]
     doc: list[str]
     grade: Ints
+    support: Support
     levels: int
     left_out: dict[str, LeftOut]
+    withheld: dict[str, int]
+    clicks_alone: bool
 
     @property
     def queries(self) -> int:
@@ -64,12 +90,55 @@ def judge(
     min_precision: float | None = None,
     log: object | None = None,
     filters: Filters = Filters(),  # noqa: B008 (it cannot change)
+    all_items: bool = False,
 ) -> Judgments:
     """Grades of the fit's items. `log`, of which rows that pass `filters` count, is read where these are named by other
-    columns than `query` and `doc`."""
+    columns than `query` and `doc`. `all_items`: also of items whose place is not known."""
     pairs, row = _find_pairs(fit, query, doc, log, filters)
+    posteriors = read_posteriors(fit)
+    chosen = _choose(fit, pairs.rename_columns(["query", "doc"]), row, posteriors, rule, min_precision, all_items)
+    withheld = {reason: n.judgments for reason, n in chosen.left.items() if n.judgments}
+    kept, beside = chosen.kept, np.flatnonzero(chosen.beside)
+    if not kept.any():
+        why = ", ".join(f"{reason} {n:,}" for reason, n in withheld.items())
+        estimated = not all_items and any(withheld.get(reason) for reason in _ON_REQUEST)
+        out = "; `all_items=True` exports what has an estimate, marked" if estimated else ""
+        raise EluteError(f"{fit.label} gives no judgments: all {len(row):,} items are withheld ({why}){out}")
+    of = row[beside]
+    graded = rule.grade(posteriors.shape[of], posteriors.rate[of], chosen.places.group[beside], posteriors.population)
+    named = pairs.filter(pa.array(kept))
+    order = pc.sort_indices(named, sort_keys=[(query, "ascending"), (doc, "ascending")]).to_numpy()
+    rows, at = row[kept][order], np.flatnonzero(kept[beside])[order]
+    queries, docs = (column.to_pylist() for column in id_columns(named.take(order), (query, doc)))
+    impressions, clicks = (fit.relevance[name].to_numpy()[rows] for name in ("impressions", "clicks"))
+    support = Support(graded.confidence[at], impressions, clicks, chosen.known[kept][order])
+    left_out = {reason: n for reason, n in chosen.left.items() if n.judgments and reason not in _OF_PLACES}
+    grade = graded.grade[at]
+    return Judgments(queries, docs, grade, support, rule.levels, left_out, withheld, posteriors.clicks_alone)
+
+
+class _Chosen(NamedTuple):
+    """By pair: whether it is judged (`kept`), whether its place is `known`, and whether it stands `beside` one that is
+    judged: items are graded against all of their query that have an estimate, judged or not."""
+
+    kept: NDArray[np.bool_]
+    known: NDArray[np.bool_]
+    beside: NDArray[np.bool_]
+    places: KnownPlaces
+    left: dict[str, LeftOut]
+
+
+def _choose(
+    fit: Fit,
+    pairs: pa.Table,
+    row: Ints,
+    posteriors: ItemPosteriors,
+    rule: Rule,
+    min_precision: float | None,
+    all_items: bool,
+) -> _Chosen:
     left: dict[str, LeftOut] = {}
-    code = pairs[query].cast(pa.string()).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    code = pairs["query"].cast(pa.string()).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     kept = np.ones(len(row), np.bool_)
 
     def drop(reason: str, bad: NDArray[np.bool_]) -> None:
@@ -79,27 +148,27 @@ def judge(
         left[reason], kept = LeftOut(lost, int((kept & bad).sum())), after
 
     drop("not_in_fit", row < 0)
-    drop("several_items", _find_repeated(pairs, query, doc))
+    drop("several_items", _find_repeated(pairs))
     component, relevance = (fit.relevance[name].to_numpy()[row] for name in ("component", "relevance"))
-    drop("not_rankable", _find_scattered(code, component.astype(np.int64), kept))
-    drop("no_estimate", ~np.isfinite(relevance))
+    scattered = _find_scattered(code, component.astype(np.int64), kept)
+    if not all_items:
+        drop("not_rankable", scattered)
+    drop("no_estimate", ~(np.isfinite(relevance) & np.isfinite(posteriors.shape[row] + posteriors.rate[row])))
+    estimated = kept
+    places = find_places(posteriors, row, code, component.astype(np.int64), estimated)
     if min_precision is not None:
         drop("imprecise", ~(_compute_standard_errors(fit)[row] <= 1 / min_precision))
-    if isinstance(rule, Quantiles):
-        drop("all_alike", _find_alike(code, relevance, kept))
-    elif isinstance(rule, Thresholds) and len(np.unique(component[kept])) > 1:
+    if isinstance(rule, Thresholds) and len(np.unique(component[kept])) > 1:
         raise EluteError(
             f"{fit.label} has {len(np.unique(component[kept]))} components, each at its own scale, and thresholds "
             "would compare across them; use `grades='quantiles'`, or repair the log with `elute.merge` and fit again"
         )
-    if not kept.any():
-        why = ", ".join(f"{reason} {n.judgments:,}" for reason, n in left.items() if n.judgments)
-        raise EluteError(f"{fit.label} gives no judgments: all {len(row):,} items are left out ({why})")
-    chosen = pairs.filter(pa.array(kept))
-    order = pc.sort_indices(chosen, sort_keys=[(query, "ascending"), (doc, "ascending")])
-    grade = rule.grades(relevance[kept], np.unique(code[kept], return_inverse=True)[1])[order.to_numpy()]
-    queries, docs = (column.to_pylist() for column in id_columns(chosen.take(order), (query, doc)))
-    return Judgments(queries, docs, grade, rule.levels, {reason: n for reason, n in left.items() if n.judgments})
+    alone = places.alone if isinstance(rule, Quantiles) else np.zeros(len(row), np.bool_)
+    known = places.known & ~scattered & ~alone
+    if not all_items:
+        drop("alone_in_query", alone)
+        drop("place_not_known", ~known)
+    return _Chosen(kept, known, estimated & np.isin(places.group, places.group[kept]), places, left)
 
 
 def _find_pairs(fit: Fit, query: str, doc: str, log: object | None, filters: Filters) -> tuple[pa.Table, Ints]:
@@ -148,33 +217,20 @@ def _decode(table: pa.Table) -> pa.Table:
     return table
 
 
-def _find_repeated(pairs: pa.Table, query: str, doc: str) -> NDArray[np.bool_]:
+def _find_repeated(pairs: pa.Table) -> NDArray[np.bool_]:
     """Pairs that stand for more than one item."""
-    columns = id_columns(pairs, (query, doc))
+    columns = id_columns(pairs, pairs.column_names)
     first = match(columns, columns)
     return np.bincount(first)[first] > 1
 
 
 def _find_scattered(code: Ints, component: Ints, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Items of queries with several components."""
-    return _find_different(code, component.astype(np.float64), kept)
-
-
-def _find_alike(code: Ints, relevance: Floats, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Items of queries in which all have the same relevance."""
-    return ~_find_different(code, relevance, kept)
-
-
-def _find_different(code: Ints, value: Floats, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """By item, whether the kept items of its query have different values."""
+    """Items of queries whose kept items have several components."""
     n = int(code.max(initial=-1)) + 1
-
-    def reduce_by_query(best: Callable[[Floats, Ints, Floats], None], start: float) -> Floats:
-        out = np.full(n, start)
-        best(out, code[kept], value[kept])
-        return out
-
-    differ: NDArray[np.bool_] = reduce_by_query(np.minimum.at, np.inf) < reduce_by_query(np.maximum.at, -np.inf)
+    least, most = np.full(n, np.iinfo(np.int64).max), np.full(n, -1)
+    np.minimum.at(least, code[kept], component[kept])
+    np.maximum.at(most, code[kept], component[kept])
+    differ: NDArray[np.bool_] = least < most
     return differ[code]
 
 

@@ -78,10 +78,9 @@ def order_items(
     `population`: shape and rate of what an item that is alone in its query is compared with. Items without a posterior
     (NaN) are compared with nothing: all is open."""
     place, left = np.full(len(shape), 0.5), np.ones(len(shape))
-    usable = np.flatnonzero(np.isfinite(shape) & np.isfinite(rate))
-    own = evidence >= OWN
+    usable, own = sort_usable(shape, rate), evidence >= OWN
     found: list[tuple[Ints, Floats, Floats]] = []
-    for rows in _stack_queries(query, usable):
+    for rows in stack_queries(query, usable):
         n = rows.shape[1]
         if n == 1:
             one = rows[:, 0]
@@ -105,8 +104,15 @@ def order_items(
     return Order(place, left, evidence, codes, right, sure)
 
 
-def _stack_queries(query: Ints, usable: Ints) -> Iterator[Ints]:
-    """Rows of queries with equally many items, a query a line, not too many at a time."""
+def sort_usable(shape: Floats, rate: Floats) -> Ints:
+    """Items with a posterior by their mean, so that evenly spaced ones do not hang on the order of a table."""
+    usable = np.flatnonzero(np.isfinite(shape) & np.isfinite(rate))
+    return usable[np.lexsort((rate[usable], shape[usable] / rate[usable]))]
+
+
+def stack_queries(query: Ints, usable: Ints) -> Iterator[Ints]:
+    """Rows of queries with equally many items, a query a line, not too many at a time; a line is in the order of
+    `usable`."""
     order = usable[np.argsort(query[usable], kind="stable")]
     starts = np.flatnonzero(np.diff(query[order], prepend=-1))
     sizes = np.diff(starts, append=len(order))

@@ -1,7 +1,7 @@
 """What the codes of warnings, omissions and findings mean: one place for all of their texts.
 
 A code is the short name under which a verb counts something that its reader should know of: `warnings` of a check,
-`assumptions` of an audit, `left_out` of judgments, what a conversion leaves out.
+`assumptions` of an audit, `withheld` of judgments, what a conversion leaves out.
 """
 
 from __future__ import annotations
@@ -187,12 +187,21 @@ EXPLANATIONS: dict[str, Explanation] = {
         "Nothing, or a lower --min-precision, or more of the log.",
         _PRECISE,
     ),
-    "all_alike": Explanation(
+    "alone_in_query": Explanation(
         "judge",
-        "A query with one item, or whose items all have the same relevance.",
-        "Quantiles grade items against others of their query; here there is nothing to tell apart.",
-        "Nothing. With thresholds (--grades 0.1,0.3,0.6) such items get a grade too.",
+        "The item is the only one of its query that can be compared.",
+        "Quantiles grade an item by its place among others of its query; here there are none.",
+        "Nothing. With thresholds (--grades 0.1,0.3,0.6) it gets a grade if its place among all items is known; with "
+        "--all in any case, marked.",
         "elute judge demo/fits/pbm --format quepid --grades 0.1,0.3,0.6 --out ratings.csv",
+    ),
+    "place_not_known": Explanation(
+        "judge",
+        "The clicks leave more than half of the item's place in its query open.",
+        "An item that was shown a few times and never clicked may be good or bad. A grade would be a guess that "
+        "whoever reads it takes for a finding.",
+        "More of the log. If a guess is better than nothing: --all exports such items too, marked.",
+        "elute judge demo/fits/pbm --format quepid --all --out ratings.csv",
     ),
     "pages_without_click": Explanation(
         "judge --format lightgbm|xgboost",

@@ -9,16 +9,25 @@ from typing import Any
 import pyarrow as pa
 
 from elute._util.text import format_count
+from elute.auditing.labels import TableSource
 from elute.cells.filters import Filters
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
 from elute.fits.fit import Fit
-from elute.judging.export import Wanted, export, write_judgments
+from elute.judging.agreement import describe_agreement
+from elute.judging.export import Wanted, export, tabulate, write_judgments
 from elute.judging.judgments import Judgments
 from elute.log import LogSource
 from elute.results.base import Fields, Recorded
 from elute.results.card import Bars, Card
 from elute.verbs.source import as_paths
+
+
+def count_known(fields: Fields) -> str:
+    """How many judgments there are, and how many of them can be stood behind."""
+    judgments, queries, known = (format_count(fields[name]) for name in ("judgments", "queries", "known"))
+    every = "can be stood behind" if known == judgments else f"are exported, of which {known} can be stood behind"
+    return f"{judgments} judgments of {queries} queries {every}"
 
 
 class Judged(Recorded):
@@ -32,13 +41,13 @@ class Judged(Recorded):
 
     @property
     def table(self) -> pa.Table:
-        """The query and document columns and `grade`, one row a judgment."""
-        made = self._made()
-        return pa.table({self._wanted.query: made.query, self._wanted.doc: made.doc, "grade": made.grade})
+        """The query and document columns, `grade, confidence, impressions, clicks`, one row a judgment; with
+        `all_items` also `known`."""
+        return tabulate(self._made(), self._wanted)
 
     def export(self, path: str | Path, format: str | None = None) -> list[str]:
-        """Write the judgments in a format, by default the one they were asked for; gives what its reader should
-        know."""
+        """Write the judgments in a format, by default the one they were asked for, and beside them what they rest on;
+        gives what their reader should know."""
         return write_judgments(format or str(self.format), Path(path), self._made(), self._wanted)
 
     def _made(self) -> Judgments:
@@ -53,11 +62,15 @@ class Judged(Recorded):
             clicks, pages = format_count(fields["clicks"]), format_count(fields["pages"])
             sentence = f"{clicks} clicks on {pages} pages for {fields['format']}{to}."
             return Card("calm", "Click data", sentence, notes=fields["warnings"])
-        sentence = f"{format_count(fields['judgments'])} judgments of {format_count(fields['queries'])} queries{to}."
+        lost = sum(fields["withheld"].values())
+        kept_back = f"; {format_count(lost)} items are withheld" if lost else ""
+        sentence = f"{count_known(fields)}{kept_back}{to}."
         names, sizes = [f"grade {grade}" for grade in fields["grades"]], list(fields["grades"].values())
-        lost = [f"left out, {reason}: {format_count(n['judgments'])}" for reason, n in fields["left_out"].items()]
+        notes = [f"withheld, {reason}: {format_count(n)}" for reason, n in fields["withheld"].items()]
+        if fields["agreement"] is not None:
+            notes.append(describe_agreement(fields["agreement"]))
         chart = Bars("Judgments by grade", names, sizes)
-        return Card("calm", "Judgments", sentence, (), chart, [*fields["warnings"], f"Rule: {fields['rule']}.", *lost])
+        return Card("calm", "Judgments", sentence, (), chart, [*fields["warnings"], f"Rule: {fields['rule']}.", *notes])
 
 
 def judge(
@@ -68,6 +81,8 @@ def judge(
     grades: str | None = None,
     levels: int | None = None,
     min_precision: float | None = None,
+    all_items: bool = False,
+    labels: TableSource | None = None,
     features: str | Path | Sequence[str | Path] | None = None,
     log: LogSource | None = None,
     query: str = DEFAULT_QUERY,
@@ -82,13 +97,28 @@ def judge(
 
     `fit`: of `elute.fit`, or its folder. `format`: quepid, opensearch, ranklib, trec; lightgbm and xgboost make a
     folder to train on from clicks and need `log`, `features` and `out`. Without `out` the judgments are in `table`, to
-    be written by `export`. `grades`: quantiles, or thresholds such as "0.1,0.3,0.6"; `levels`: grades that quantiles
-    make. `min_precision`: leave out items whose relevance has a standard error above 1/`min_precision`. `log` is also
-    read where items are not a query and a document; `where`, `max_position` and `min_factor_impressions` as for
-    `elute.read_log`.
+    be written by `export`; beside a file stands `OUT.evidence.parquet`, with what each judgment rests on.
+
+    Items whose place in their query is not known are withheld, by reason in `withheld`; `all_items`: export them too,
+    marked. `grades`: quantiles, or thresholds such as "0.1,0.3,0.6"; `levels`: grades that quantiles make.
+    `min_precision`: leave out items whose relevance has a standard error above 1/`min_precision`. `labels`: queries,
+    documents and their `grade` by people, to compare with. `log` is also read where items are not a query and a
+    document; `where`, `max_position` and `min_factor_impressions` as for `elute.read_log`.
     """
     given = {"where": where, "max_position": max_position, "min_factor_impressions": min_factor_impressions}
-    filters = Filters.from_options(given)
-    wanted = Wanted(query, doc, click, session, log, as_paths(features), grades, levels, min_precision, filters)
+    wanted = Wanted(
+        query=query,
+        doc=doc,
+        click=click,
+        session=session,
+        log=log,
+        features=as_paths(features),
+        grades=grades,
+        levels=levels,
+        min_precision=min_precision,
+        filters=Filters.from_options(given),
+        all_items=all_items,
+        labels=labels,
+    )
     fields, made = export(fit if isinstance(fit, Fit) else Fit.load(fit), format, out, wanted)
     return Judged(fields, made, wanted)

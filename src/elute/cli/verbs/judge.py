@@ -39,6 +39,10 @@ lightgbm and xgboost make a folder to train on from clicks; they need --log, wit
     metavar="P",
     help="Leave out items whose relevance has a standard error above 1/P.",
 )
+@click.option("--all", "all_items", is_flag=True, help="Also items whose place in their query is not known, marked.")
+@click.option(
+    "--labels", type=click.Path(dir_okay=False), help="Grades by people to compare with: query_id, doc_id, grade."
+)
 @click.option(
     "--features", multiple=True, type=FILES, help="ranklib, bundles: the documents' features, Parquet or LETOR."
 )
@@ -54,8 +58,9 @@ lightgbm and xgboost make a folder to train on from clicks; they need --log, wit
 def judge(fit: Path, form: str, out: Path, log: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Export what 'elute fit' left in FIT: judgments with grades, or click data to train a ranker on.
 
-    Grades are made within a query. Queries whose items lie in more than one component are left out:
-    nothing can be compared across components.
+    Grades are made within a query. Items whose place in their query the clicks leave open are withheld, and so are
+    queries whose items lie in more than one component: nothing can be compared across components. What each
+    judgment rests on stands beside them, in OUT.evidence.parquet.
     """
     from elute.verbs.judge import judge as run
 
@@ -73,18 +78,26 @@ def _show(fields: dict[str, Any]) -> None:
     from rich.text import Text
 
     from elute.cli.text import format_count, to_one_line
+    from elute.judging.agreement import describe_agreement
+    from elute.verbs.judge import count_known
 
     console = Console()
-    if "judgments" in fields:
-        what = f"{format_count(fields['judgments'])} judgments of {format_count(fields['queries'])} queries"
-    else:
-        what = f"{format_count(fields['clicks'])} clicks on {format_count(fields['pages'])} pages"
-    console.print(
-        Text(f"\n  {what} for {fields['format']}, written to {to_one_line(fields['out'], 200)}.", style="bold")
-    )
+    where = f"for {fields['format']}, written to {to_one_line(fields['out'], 200)}"
     lines = [f"Rule: {fields['rule']}."]
-    if "grades" in fields:
+    if "judgments" in fields:
+        withheld = fields["withheld"]
+        why = ", ".join(f"{_REASONS[reason]} {n:,}" for reason, n in withheld.items())
+        kept_back = f"; {sum(withheld.values()):,} items are withheld: {why}" if withheld else ""
+        headline = f"{count_known(fields)}{kept_back}."
+        lines.insert(
+            0, f"{where[0].upper()}{where[1:]}; what each rests on is in {to_one_line(fields['files'][1], 200)}."
+        )
         lines.append("Grades: " + ", ".join(f"{grade}: {format_count(n)}" for grade, n in fields["grades"].items()))
+        if fields["agreement"] is not None:
+            lines.append(describe_agreement(fields["agreement"]))
+    else:
+        headline = f"{format_count(fields['clicks'])} clicks on {format_count(fields['pages'])} pages {where}."
+    console.print(Text(f"\n  {headline}", style="bold"), soft_wrap=True)
     for reason, lost in fields["left_out"].items():
         lines.append(f"Left out, {_REASONS[reason]}: {_format_amount(lost)}")
     for line in lines:
@@ -107,7 +120,8 @@ _REASONS = {
     "not_rankable": "queries whose items lie in several components",
     "no_estimate": "no estimate",
     "imprecise": "too imprecise",
-    "all_alike": "queries whose items are all alike",
+    "alone_in_query": "alone in their query",
+    "place_not_known": "place in their query not known",
     "pages_without_click": "pages without a click",
     "pages_of_one_document": "pages of one document",
     "pages_with_gaps": "pages with gaps in their positions (from positions.parquet only)",

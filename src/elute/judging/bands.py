@@ -1,0 +1,105 @@
+"""The most probable grade of an item under the posteriors of its query, and how probable it is.
+
+A place is the number K of other items that an item beats, and its grade ⌊levels · (K + 1/2) / items⌋: equal bands.
+Given the item's own relevance r, it beats each of the others by itself, with the probability F(r) that the other's
+posterior has below r; so K is a sum of independent events. Its distribution is exact in small queries and normal in
+large ones, and is averaged over equally probable values of r. Items that are alone in their query have bands of the
+population.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainc, gammaincinv, ndtr
+
+from elute.known.pairs import OTHERS, sort_usable, stack_queries
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+POINTS = 16
+"""Equally probable values of an item's relevance."""
+
+SMALL = 40
+"""Items of a query up to which places are counted exactly."""
+
+_DIGITS = 9
+"""Probabilities that agree so far are equal: which of two grades is taken must not hang on rounding."""
+
+
+class Graded(NamedTuple):
+    """By item: the most probable grade, of equally probable ones the lowest, and its probability."""
+
+    grade: Ints
+    confidence: Floats
+
+
+def grade_places(shape: Floats, rate: Floats, query: Ints, population: tuple[float, float], levels: int) -> Graded:
+    """Bands of place within the query. `query` holds codes; `population`: shape and rate of all relevances."""
+    probability = np.full((len(shape), levels), np.nan)
+    for rows in stack_queries(query, sort_usable(shape, rate)):
+        if rows.shape[1] == 1:
+            cuts = gammaincinv(population[0], np.arange(1, levels) / levels) / population[1]
+            probability[rows] = _find_bands(shape[rows], rate[rows], cuts)
+        else:
+            probability[rows] = _compare(shape[rows], rate[rows], levels)
+    return _choose(probability)
+
+
+def grade_relevance(shape: Floats, rate: Floats, cuts: tuple[float, ...]) -> Graded:
+    """Bands of relevance between `cuts`."""
+    return _choose(_find_bands(shape, rate, np.array(cuts)))
+
+
+def _find_bands(shape: Floats, rate: Floats, cuts: Floats) -> Floats:
+    """Probability that relevance lies below, between and above the cuts, along a new last axis."""
+    below = gammainc(shape[..., None], rate[..., None] * cuts)
+    return np.diff(below, axis=-1, prepend=0.0, append=1.0)
+
+
+def _compare(shape: Floats, rate: Floats, levels: int) -> Floats:
+    """Probabilities of grades, (queries, items, levels), of queries that have equally many items, a query a line."""
+    n = shape.shape[1]
+    others = np.unique(np.linspace(0, n - 1, min(n, OTHERS)).astype(np.int64))
+    count = _count_exactly if n <= SMALL else _count_normally
+    found = np.zeros((*shape.shape, levels))
+    for point in (np.arange(POINTS) + 0.5) / POINTS:
+        r = gammaincinv(shape, point) / rate
+        wins = gammainc(shape[:, None, others], rate[:, None, others] * r[:, :, None])
+        wins[:, others, np.arange(len(others))] = 0.0  # itself
+        compared = len(others) - np.isin(np.arange(n), others)
+        found += count(wins, compared, levels) / POINTS
+    return found
+
+
+def _count_exactly(wins: Floats, compared: Ints, levels: int) -> Floats:
+    """The distribution of K, one other item after the other; all of them are compared."""
+    n = wins.shape[2]
+    chance = np.zeros_like(wins)
+    chance[..., 0] = 1.0
+    for other in range(n):
+        win = wins[:, :, other, None]
+        moved = chance[..., :-1] * win
+        chance *= 1.0 - win
+        chance[..., 1:] += moved
+    grade = levels * (2 * np.arange(n) + 1) // (2 * n)
+    return np.asarray(chance @ (grade[:, None] == np.arange(levels)))
+
+
+def _count_normally(wins: Floats, compared: Ints, levels: int) -> Floats:
+    """K taken as normal, of all other items where only some are compared."""
+    n = wins.shape[1]
+    mean = wins.sum(axis=2) * (n - 1) / compared
+    variance = (wins * (1.0 - wins)).sum(axis=2) * (n - 1) / compared
+    least = -(-(2 * np.arange(1, levels) * n - levels) // (2 * levels))  # the least K of each grade above 0
+    deviation = np.sqrt(np.maximum(variance, 1e-12))  # none where every comparison is certain
+    reached = ndtr((mean[..., None] - least + 0.5) / deviation[..., None])
+    return np.asarray(-np.diff(reached, axis=-1, prepend=1.0, append=0.0))
+
+
+def _choose(probability: Floats) -> Graded:
+    grade = np.argmax(probability.round(_DIGITS), axis=1)
+    return Graded(grade, np.take_along_axis(probability, grade[:, None], 1)[:, 0])
