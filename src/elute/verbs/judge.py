@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from elute._util.text import format_count
-from elute.cells.filters import Filters
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -87,8 +86,7 @@ def judge(
     read where items are not a query and a document; `where`, `max_position` and `min_factor_impressions` as for
     `elute.read_log`.
     """
-    given = {"where": where, "max_position": max_position, "min_factor_impressions": min_factor_impressions}
-    filters = Filters.from_options(given)
-    wanted = Wanted(query, doc, click, session, log, as_paths(features), grades, levels, min_precision, filters)
+    graded, filters = (grades, levels, min_precision), (where, max_position, min_factor_impressions)
+    wanted = Wanted(query, doc, click, session, log, as_paths(features), *graded, *filters)
     fields, made = export(fit if isinstance(fit, Fit) else Fit.load(fit), format, out, wanted)
     return Judged(fields, made, wanted)
