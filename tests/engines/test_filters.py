@@ -155,7 +155,7 @@ LOG = pa.Table.from_pylist(
         {
             "query_id": n % 7,
             "doc_id": "abcd"[n % 4],
-            "position": 1 + n % 13,
+            "position": 1 + min(n % 13, n % 17),
             "device": ["phone", "desk", "it's"][n % 3],
             "day": 1 + n % 5,
             "click": int(n % 6 == 0),
