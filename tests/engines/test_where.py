@@ -130,7 +130,7 @@ def test_whatever_is_accepted_is_an_expression_in_parentheses(where: str) -> Non
         return
     both = f"SELECT false AND {found.sql} FROM (SELECT NULL AS a, NULL AS b)"
     try:
-        assert duckdb.sql(both).fetchall() == [(False,)]
+        assert duckdb.execute(both).fetchall() == [(False,)]
     except duckdb.Error as error:
         assert "Binder" in str(error) or "Conversion" in str(error)  # its types do not go together
 

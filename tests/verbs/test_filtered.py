@@ -128,7 +128,7 @@ def test_train(logs: tuple[Path, Path], tmp_path: Path) -> None:
     for learner in ("naive", "ipw-random"):
         said = []
         for log, options, name in ((logs[0], ASKED, "some"), (logs[1], {}, "left")):
-            random = {"randomised": log} if learner == "ipw-random" else {}
+            random: dict[str, Any] = {"randomised": log} if learner == "ipw-random" else {}
             fields = elute.train(log, LETOR, tmp_path / name, learner=learner, **random, **how, **options).to_dict()
             said.append(without_times({key: fields[key] for key in fields if key != "provenance"}))
         assert said[0] == said[1]
