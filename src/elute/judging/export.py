@@ -39,10 +39,16 @@ class Wanted:
     grades: str | None = None
     levels: int | None = None
     min_precision: float | None = None
-    filters: Filters = Filters()  # noqa: RUF009 (it cannot change)
-    """Of the log."""
     all_items: bool = False
     labels: object = None
+    where: str | None = None
+    max_position: int | None = None
+    min_factor_impressions: int | None = None
+
+    @property
+    def filters(self) -> Filters:
+        """Of the log."""
+        return Filters.from_options(vars(self))
 
 
 def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple[dict[str, Any], Judgments | None]:
@@ -162,9 +168,9 @@ def _export_bundle(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tup
         bias=fit.provenance.bias,
         click=wanted.click,
         session=wanted.session,
-        where=wanted.filters.where,
-        max_position=wanted.filters.max_position,
-        min_factor_impressions=wanted.filters.min_factor_impressions,
+        where=wanted.where,
+        max_position=wanted.max_position,
+        min_factor_impressions=wanted.min_factor_impressions,
     ) as log:
         fields = bundle.write(form, out, fit, log, source, features)
     return {

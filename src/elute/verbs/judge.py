@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from elute._util.text import format_count
 from elute.auditing.labels import TableSource
-from elute.cells.filters import Filters
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -105,7 +104,6 @@ def judge(
     documents and their `grade` by people, to compare with. `log` is also read where items are not a query and a
     document; `where`, `max_position` and `min_factor_impressions` as for `elute.read_log`.
     """
-    given = {"where": where, "max_position": max_position, "min_factor_impressions": min_factor_impressions}
     wanted = Wanted(
         query=query,
         doc=doc,
@@ -116,7 +114,9 @@ def judge(
         grades=grades,
         levels=levels,
         min_precision=min_precision,
-        filters=Filters.from_options(given),
+        where=where,
+        max_position=max_position,
+        min_factor_impressions=min_factor_impressions,
         all_items=all_items,
         labels=labels,
     )

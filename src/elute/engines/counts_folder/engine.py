@@ -71,8 +71,8 @@ class CountsEngine:
     def filter(self, filters: Filters, roles: Roles) -> None:
         """Beyond the filters that the log was counted with. Of what does not pass nothing is read any more."""
         if filters.where not in (None, self.filters.where):
-            where = f"counts of {self.label} have no rows to which `where=` could be applied"
-            raise EluteError(f"{where}; give it to `elute.count`, with the log")
+            problem = f"counts of {self.label} have no rows that `where=` could choose from"
+            raise EluteError(f"{problem}; count {self.label} again with `elute.count` and `where=`")
         both = self.filters.and_then(filters)
         kept = choose_factors(self._read("factors"), roles, both)
         if not kept.any():
