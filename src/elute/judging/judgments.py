@@ -117,6 +117,18 @@ def judge(
     return Judgments(queries, docs, grade, support, rule.levels, left_out, withheld, posteriors.clicks_alone)
 
 
+def find_known(fit: Fit, query: str | None) -> NDArray[np.bool_] | None:
+    """By row of the fit's relevance: whether `judge` exports it by default. None where items are not a query and a
+    document."""
+    others = [column for column in fit.provenance.item if column != query]
+    if query is None or len(others) != 1 or query not in fit.provenance.item:
+        return None
+    pairs, row = _find_pairs(fit, query, others[0], None, Filters())
+    return _choose(
+        fit, pairs.rename_columns(["query", "doc"]), row, read_posteriors(fit), Quantiles(), None, False
+    ).kept
+
+
 class _Chosen(NamedTuple):
     """By pair: whether it is judged (`kept`), whether its place is `known`, and whether it stands `beside` one that is
     judged: items are graded against all of their query that have an estimate, judged or not."""

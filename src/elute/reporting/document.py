@@ -90,7 +90,7 @@ def _render_masthead(
             tag("button", "Dark", id="theme", type="button", title="Light or dark"),
             class_="bar",
         ),
-        tag("p", "Can relevance be recovered from these clicks?", class_="question"),
+        tag("p", "Can relevance be recovered from these clicks, and how much of it is known?", class_="question"),
         tag("h1", word, class_=tone),
         tag("p", sentence, class_="sentence"),
         tag("dl", *tiles, class_="figures"),

@@ -12,13 +12,15 @@ from elute._util.files import write_text
 from elute._util.text import format_count, format_share, to_one_line
 from elute.checking.check import Check
 from elute.checking.check import check as run_check
+from elute.checking.rung import TONES, WORDS
 from elute.errors import EluteError
 from elute.estimate.inference.certificate import Certificate
 from elute.fits.fit import Fit
+from elute.judging.judgments import find_known
 from elute.repair.plan import MergePlan, SwapPlan
 from elute.reporting.document import render_document
 from elute.reporting.parts import Commands, Section
-from elute.reporting.sections import curves, moves, repair_plan, structure, verdicts
+from elute.reporting.sections import curves, moves, repair_plan, structure, usable, verdicts
 from elute.results.base import Fields, Result
 from elute.results.card import Card, Tone
 
@@ -50,29 +52,35 @@ class Report(Result):
     @property
     def verdict(self) -> tuple[Tone, str, str]:
         """A tone, a word, and a sentence."""
-        if self.check.recoverable:
-            if self.certificate is not None and not self.certificate.estimable:
-                reason = f"{self.check.sentence} But not every propensity can be estimated: {self.certificate.reason}"
-                return "warn", "Recoverable, but too thin", to_one_line(reason, 600)
-            return "good", "Recoverable", self.check.sentence
-        if self.repaired is not None and self.repaired.recoverable and self.plan is not None:
-            word = f"Recoverable with a {self.plan.method} plan"
-            if self.repaired.merged is not None and self.repaired.caution:
-                word = f"With a {self.plan.method} plan: {self.repaired.merged.word.lower()}"
-            return "warn", word, f"{self.check.sentence} {_describe_repair(self.repaired)}"
-        if self.check.ranking is not None and self.check.ranking.share == 1:
-            return "warn", "Recoverable query by query", self.check.sentence
-        return "bad", "Not recoverable", self.check.sentence
+        check, repaired = self.check, self.repaired
+        if check.recoverable:
+            return TONES[check.rung], WORDS[check.rung], to_one_line(check.sentence, 600)
+        if repaired is not None and repaired.recoverable and self.plan is not None:
+            word = f"{WORDS[repaired.rung]} with a {self.plan.method} plan"
+            if repaired.merged is not None and repaired.caution:
+                word = f"With a {self.plan.method} plan: {repaired.merged.word.lower()}"
+            tone: Tone = "warn" if repaired.reaches("estimable") else "bad"
+            return tone, word, f"{check.sentence} {_describe_repair(repaired)}"
+        if check.ranking is not None and check.ranking.share == 1:
+            return "warn", "Recoverable query by query", check.sentence
+        return "bad", "Not recoverable", check.sentence
 
     @property
     def figures(self) -> list[tuple[str, str]]:
         """Numbers for the first screen, each with its word."""
         fields = self.check.to_dict()
+        out, known = [], fields["precision"]
+        if known is not None:
+            out.append((format_share(known["impressions_known_share"]), "of impressions with a known propensity"))
+            if known["queries_ordered_share"] is not None:
+                out.append((format_share(known["queries_ordered_share"]), "of pairs in queries certain"))
+        if self.fits and (judged := find_known(self._main_fit, self.check.log.roles.query)) is not None:
+            out.append((_shorten(int(judged.sum())), "judgments to stand behind"))
         words = [name for name in ("impressions", "clicks", "items", "factors") if fields[name] is not None]
-        out = [(_shorten(fields[name]), name) for name in words]
+        out += [(_shorten(fields[name]), name) for name in words]
         out.append((_shorten(fields["components"]), "component" if fields["components"] == 1 else "components"))
         if fields["rankable_share"] is not None:
-            out.append((format_share(fields["rankable_share"]), "of queries rankable"))
+            out.append((format_share(fields["rankable_share"]), "of queries linked"))
         return out
 
     @cached_property
@@ -81,6 +89,7 @@ class Report(Result):
         check = self.check
         several = None if check.recoverable else structure.size_section(check)
         found: list[Section | None] = [
+            usable.usable_section(check, self._main_fit if self.fits else None),
             structure.graph_section(check, self.plan),
             several,
             structure.rankable_section(check),
@@ -91,7 +100,7 @@ class Report(Result):
             found.append(repair_plan.plan_section(check, self.repaired, self.plan))
         found.append(curves.propensity_section(check, self.fits))
         if self.fits:
-            found.append(moves.moves_section(self._main_fit, check.log.roles.item))
+            found.append(moves.moves_section(self._main_fit, check.log.roles))
         if self.audit is not None:
             found += [verdicts.audit_section(self.audit), verdicts.assumptions_section(self.audit)]
         found.append(structure.health_section(check))
@@ -124,6 +133,7 @@ class Report(Result):
         return {
             **({} if self.out is None else {"report": self.out, "bytes": Path(self.out).stat().st_size}),
             "recoverable": self.check.recoverable,
+            "rung": self.check.rung,
             "verdict": sentence,
             "headline": word,
             "tone": tone,
@@ -147,7 +157,7 @@ def _describe_repair(repaired: Check) -> str:
     if repaired.ranking is None:
         return f"The plan joins them into one component.{caution}"
     queries = format_count(repaired.ranking.queries)
-    return f"The plan joins them into one component, in which all {queries} queries can be ranked.{caution}"
+    return f"The plan joins them into one component, which then has all items of all {queries} queries.{caution}"
 
 
 def _shorten(n: int) -> str:

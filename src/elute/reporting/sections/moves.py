@@ -1,7 +1,7 @@
 """The section on relevance against click rate: which items a ranking by clicks gets most wrong.
 
 Relevance is at a scale of each component's own, so items of one component are compared, by their rank in it, and of
-these only the ones whose relevance is known well enough for a rank to mean something.
+these only the ones whose place is known (`elute.known.pairs`): those that `elute judge` exports.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from scipy.stats import rankdata
 
 from elute._util.text import format_count, to_one_line
 from elute.cells.factors import to_rows
+from elute.cells.roles import Roles
 from elute.fits.fit import Fit
+from elute.judging.judgments import find_known
 from elute.reporting.charts.looks import (
     ACCENT,
     FAINT,
@@ -31,7 +33,7 @@ from elute.reporting.charts.looks import (
 from elute.reporting.parts import Block, Figure, Grid, Note, Section, Spec
 
 PRECISE = 0.5
-"""Largest standard error of log relevance of an item that is ranked here."""
+"""Largest standard error of log relevance of an item that is ranked here, where items have no queries."""
 
 _SHOWN = 8
 _POINTS = 1200
@@ -54,14 +56,16 @@ class Moves(NamedTuple):
         return np.asarray(self.by_relevance - self.by_rate)
 
 
-def rank_moves(table: pa.Table) -> Moves:
-    """Rank the items of the largest component whose relevance is known well enough."""
+def rank_moves(table: pa.Table, place_known: NDArray[np.bool_] | None = None) -> Moves:
+    """Rank the items of the largest component whose place is known, or whose relevance is, where they have none."""
     relevance, shown, clicks = (_to_numbers(table, column) for column in ("relevance", "impressions", "clicks"))
     known = np.isfinite(relevance) & (shown > 0)
     if "component" in table.column_names:
         component = table["component"].to_numpy()
         known &= component == np.bincount(component[component >= 0]).argmax()
-    if "log_se" in table.column_names:
+    if place_known is not None:
+        known &= place_known
+    elif "log_se" in table.column_names:
         known &= _to_numbers(table, "log_se") <= PRECISE
     row = np.flatnonzero(known)
     rate = clicks[row] / shown[row]
@@ -69,12 +73,13 @@ def rank_moves(table: pa.Table) -> Moves:
     return Moves(row, rate, relevance[row], ranks[0], ranks[1])
 
 
-def moves_section(fit: Fit, item: tuple[str, ...]) -> Section:
+def moves_section(fit: Fit, roles: Roles) -> Section:
     """The items that a ranking by click rate puts most out of place."""
-    title = "What clicks over- and under-rate"
-    found = rank_moves(fit.relevance)
+    title, item = "What clicks over- and under-rate", roles.item
+    place_known = find_known(fit, roles.query)
+    found = rank_moves(fit.relevance, place_known)
     if len(found.row) < 2:
-        why = f"No two items have a relevance known to a standard error of {PRECISE} of its logarithm."
+        why = "No two items have a place in their query that is known."
         return Section("moves", title, why, [])
     order = np.argsort(-found.move, kind="stable")
     under, over = order[:_SHOWN], order[::-1][:_SHOWN]
@@ -91,7 +96,7 @@ def moves_section(fit: Fit, item: tuple[str, ...]) -> Section:
         blocks.append(
             Note(
                 f"{format_count(left)} of {format_count(fit.relevance.num_rows)} items are left out: they are in "
-                f"another component, or their log relevance has a standard error above {PRECISE}."
+                "another component, or their clicks say less of their place than they leave open."
             )
         )
     return Section("moves", title, lead, blocks)
@@ -196,12 +201,13 @@ def _tabulate_moves(fit: Fit, found: Moves, under: Any, over: Any, item: tuple[s
             value = float(found.relevance[at])
             spread = ""
             if errors is not None:
-                spread = f" ({value * np.exp(-2 * errors[row]):.3f} to {value * np.exp(2 * errors[row]):.3f})"
+                low, high = (min(value * np.exp(sign * 2 * errors[row]), 1.0) for sign in (-1, 1))
+                spread = f" ({low:.3f} to {high:.3f})"
             figures = (
                 format_count(int(shown[row])),
                 format_count(int(clicks[row])),
                 f"{found.rate[at]:.1%}",
-                f"{value:.3f}{spread}",
+                f"{min(value, 1.0):.3f}{spread}",
             )
             lines.append((kind, _name_item(fit, found, at, item), *figures, f"{found.move[at]:+.0%}"))
     return Grid(
