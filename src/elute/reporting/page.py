@@ -25,6 +25,10 @@ from elute.results.base import Fields, Result
 from elute.results.card import Card, Tone
 
 
+_TILES = 6
+"""Of the first screen: one line of them."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Result):
     """A page on a checked log, whose log must still be open. What is not given is left out of the page.
@@ -76,12 +80,14 @@ class Report(Result):
                 out.append((format_share(known["queries_ordered_share"]), "of pairs in queries certain"))
         if self.fits and (judged := find_known(self._main_fit, self.check.log.roles.query)) is not None:
             out.append((_shorten(int(judged.sum())), "judgments to stand behind"))
+        parts = (_shorten(fields["components"]), "component" if fields["components"] == 1 else "components")
+        out += [] if self.check.recoverable else [parts]
         words = [name for name in ("impressions", "clicks", "items", "factors") if fields[name] is not None]
         out += [(_shorten(fields[name]), name) for name in words]
-        out.append((_shorten(fields["components"]), "component" if fields["components"] == 1 else "components"))
+        out += [parts] if self.check.recoverable else []
         if fields["rankable_share"] is not None:
             out.append((format_share(fields["rankable_share"]), "of queries linked"))
-        return out
+        return out[:_TILES]
 
     @cached_property
     def sections(self) -> list[Section]:
