@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from hypothesis import settings
@@ -91,6 +93,16 @@ def demo_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("sound", "broken"):
         write_parquet(folder / f"{name}.parquet", toy.simulate(20_000, 120, broken=name == "broken", seed=7))
     return folder
+
+
+@pytest.fixture
+def lone_positions(tmp_path: Path) -> Path:
+    """Five positions with items of their own: whatever connects them merges them all."""
+    position = np.repeat(np.arange(1, 6), 40)
+    doc, click = position * 100 + np.arange(200) % 8, (np.arange(200) % 3 == 0).astype(int)
+    table = pa.table({"query_id": doc % 3, "doc_id": doc, "position": position, "click": click})
+    pq.write_table(table, tmp_path / "lone.parquet")
+    return tmp_path / "lone.parquet"
 
 
 @dataclass

@@ -7,11 +7,15 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import elute
 from conftest import call_elute, run_elute
+from elute.auditing.assumptions import brief
 from elute.cli.verbs.fit import MODELS
+from elute.errors import NotRecoverable
 from elute.estimate.models import registry
 from elute.simulation.grades import PROPENSITIES
 
@@ -39,7 +43,7 @@ def test_files_and_fields(model: str, demo_logs: Path, known: Path, tmp_path: Pa
     assert fields["converged"] or fields["reason"]
     propensities, relevance = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("propensities", "relevance"))
     assert [name for name in propensities.column_names if name != "offset"] == [
-        "position", "component", "propensity", "log_se"
+        "position", "component", "propensity", "log_se", "impressions", "clicks"
     ]  # fmt: skip
     assert ("offset" in propensities.column_names) == (model in ("affine", "affine-ipw"))
     assert relevance.column_names == [
@@ -171,3 +175,91 @@ def test_a_bootstrap_widens_or_confirms_the_error_bars(demo_logs: Path, tmp_path
     assert 0.6 < ratio.min() < ratio.max() < 1.6
     low, high, value = (drawn[column].to_numpy() for column in ("low", "high", "propensity"))
     assert ((low <= value) & (value <= high)).all()
+
+
+@pytest.mark.parametrize("memory", [(), ("--memory", "1GB")])
+def test_click_rates_stand_beside_propensities(demo_logs: Path, tmp_path: Path, memory: tuple[str, ...]) -> None:
+    """Also where the cells are in partitions."""
+    page = call_elute("fit", demo_logs / "sound.parquet", *memory, "--out", tmp_path / "fit").out
+    table = pq.read_table(tmp_path / "fit" / "propensities.parquet")
+    shown = (
+        pq.read_table(demo_logs / "sound.parquet")
+        .group_by("position")
+        .aggregate([("click", "count"), ("click", "sum")])
+    )
+    expected = {row["position"]: (row["click_count"], row["click_sum"]) for row in shown.to_pylist()}
+    assert {row["position"]: (row["impressions"], row["clicks"]) for row in table.to_pylist()} == expected
+    first, last = (expected[position][1] / expected[position][0] for position in (1, 10))
+    line = next(line for line in page.splitlines() if line.strip().startswith("position 10"))
+    assert line.split()[-2:] == [f"{last:.1%}", f"{last / first:.3f}"]
+    assert elute.Fit.load(tmp_path / "fit").click_rates[0] == pytest.approx(first)
+
+
+@pytest.mark.parametrize("model", ["naive", "ctr"])
+def test_baselines_take_any_log(model: str, demo_logs: Path, tmp_path: Path) -> None:
+    log = demo_logs / "broken.parquet"
+    done = call_elute("fit", log, "--model", model, "--out", tmp_path)
+    assert done.code == 0
+    assert "baseline: click rates as they are, nothing debiased" in done.out
+    assert "scale" not in done.out
+    assert "Assumptions" not in done.out
+    saved = json.loads((tmp_path / "fit.json").read_text())
+    assert (saved["components"], saved["baseline"], saved["debiases"]) == (2, True, False)
+    card = elute.fit(log, model).card()
+    assert (card.tone, card.word) == ("calm", "Baseline")
+    registry.build(model).fit(log)  # the model itself does not refuse it either
+    with pytest.raises(NotRecoverable):
+        elute.fit(log)
+
+
+def test_a_fit_under_a_plan_that_merges_all_says_so(lone_positions: Path, tmp_path: Path) -> None:
+    """Also where an older elute wrote the plan."""
+    plan = tmp_path / "plan.json"
+    call_elute("repair", lone_positions, "--method", "merge", "--out", plan)
+    fields = json.loads(plan.read_text())
+    for name in ("factors", "propensities_after", "largest_merged_factors", "largest_merged_share", "debiases"):
+        del fields[name]
+    plan.write_text(json.dumps(fields))
+    page = call_elute("fit", lone_positions, "--plan", plan, "--out", tmp_path / "fit").out
+    assert "! This plan leaves one propensity for all factors" in page
+    assert "✓" not in page
+    saved = elute.Fit.load(tmp_path / "fit")
+    assert saved.summary["debiases"] is False
+    assert (saved.card().tone, saved.card().word) == ("warn", "No debiasing")
+    assert "raw click rates, no debiasing" in saved.sentence
+    assert saved.summary["assumptions"]["run"] is False
+
+
+def test_components_of_one_factor_each_have_nothing_to_debias_with(lone_positions: Path) -> None:
+    found = elute.fit(lone_positions, allow_unidentified=True)
+    assert found.summary["debiases"] is False
+    assert "No component has two factors" in found.sentence
+
+
+def test_rejected_assumptions_are_named_with_the_command(tmp_path: Path) -> None:
+    """Clicks that depend on item and position together contradict r·o."""
+    rng = np.random.default_rng(1)
+    doc, position = (grid.ravel() for grid in np.meshgrid(np.arange(30), np.arange(1, 6)))
+    rate = np.where((doc + position) % 2 == 0, 0.5, 0.1)
+    log = pa.table({"doc_id": doc, "position": position, "n": np.full(150, 400), "click": rng.binomial(400, rate)})
+    pq.write_table(log, tmp_path / "log.parquet")
+    options = ("--item", "doc_id", "--impressions", "n")
+    done = call_elute("fit", tmp_path / "log.parquet", *options, "--json")
+    assert done.json["assumptions"]["run"] is True
+    assert "examination" in done.json["assumptions"]["rejected"]
+    line = next(
+        line for line in call_elute("fit", tmp_path / "log.parquet", *options).out.splitlines() if "Assumptions" in line
+    )
+    assert line.strip().startswith("! Assumptions: the log rejects examination")
+    audit = call_elute(*line.split("# elute ")[1].split())
+    assert audit.code == 0
+    assert "examination: rejected" in audit.out
+
+
+def test_assumptions_that_were_not_tested_are_said_to_be_so(demo_logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brief, "CELLS", 100)
+    done = call_elute("fit", demo_logs / "sound.parquet")
+    assert "Assumptions: not tested, the log has" in done.out
+    assert "cells, more than 100" in done.out
+    streamed = call_elute("fit", demo_logs / "sound.parquet", "--memory", "1GB", "--json").json
+    assert streamed["assumptions"] == {"run": False, "rejected": [], "reason": "the log's cells are not held in memory"}

@@ -200,7 +200,7 @@ def test_train_and_rank(sparse: Path, tmp_path: Path) -> None:
         (lambda log: elute.fit(log), ("fit",)),
         (lambda log: elute.fit(log, "dla"), ("fit", "--model", "dla")),
         (lambda log: elute.PBM().fit(log), ("fit",)),
-        (lambda log: elute.Naive().fit(log), ("fit", "--model", "naive")),
+        (lambda log: elute.TwoTower().fit(log), ("fit", "--model", "two-tower")),
     ],
 )
 def test_what_the_command_refuses_python_refuses(
@@ -212,6 +212,14 @@ def test_what_the_command_refuses_python_refuses(
     outcome = call_elute(words[0], broken, *words[1:])
     assert outcome.code == 3
     assert "elute repair" in outcome.err
+
+
+@pytest.mark.parametrize(("call", "model"), [(elute.Naive().fit, "naive"), (elute.CTR().fit, "ctr")])
+def test_what_the_command_takes_as_a_baseline_python_takes(
+    broken: Path, call: Callable[[Path], object], model: str
+) -> None:
+    call(broken)
+    compare(elute.fit(broken, model), "fit", broken, "--model", model)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,8 @@ def _tabulate_curve(fit: Fit, estimator: Estimator) -> Table:
     beside them, also relative to the reference's: what debiasing changed is the difference to the propensity."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("factor")
-    scale = np.zeros_like(estimator.component_) if fit.summary["baseline"] else estimator.component_
+    baseline = bool(fit.summary["baseline"])
+    scale = np.zeros_like(estimator.component_) if baseline else estimator.component_
     several, width = (True, _NARROW) if scale.any() else (False, _WIDTH)
     if several:
         table.add_column("component", justify="right")
@@ -159,7 +160,7 @@ def _tabulate_curve(fit: Fit, estimator: Estimator) -> Table:
     for code, factor in enumerate(to_rows(estimator.factors_, range(min(len(errors), _SHOWN)))):
         value, error = float(estimator.propensity_[code]), float(errors[code])
         part = (str(int(scale[code])),) if several else ()
-        spread = "–" if math.isnan(error) else ("reference" if error == 0 else f"{2 * error:.3f}")
+        spread = "–" if baseline or math.isnan(error) else ("reference" if error == 0 else f"{2 * error:.3f}")
         figures = (_format(value), spread, f"{rates[code]:.1%}", _format(float(relative[code])))
         table.add_row(Text(to_one_line(describe(factor))), *part, _draw_bar(value, error, width), *figures)
     if len(errors) > _SHOWN:
