@@ -12,7 +12,7 @@ _FOLDER = "reproductions"
 _VERBS = {
     "check": "warnings",
     "audit": "findings on assumptions",
-    "judge": "left out of judgments and bundles",
+    "judge": "withheld from judgments, left out of bundles",
     "convert": "left out of a log",
 }
 

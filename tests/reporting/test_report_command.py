@@ -42,7 +42,7 @@ def test_the_demo_runs_every_verb_and_ends_by_naming_the_page(folder: Path) -> N
     audit = json.loads((folder / "here" / "audit.json").read_text())
     assert [model["name"] for model in audit["models"]] == ["pbm", "naive"]
     assert audit["models"][0]["cmip"]["estimate"] < audit["models"][1]["cmip"]["estimate"] / 3
-    assert (folder / "here" / "ratings.csv").read_text().startswith("query,docid,rating")
+    assert (folder / "here" / "judged" / "ratings.csv").read_text().startswith("query,docid,rating")
     page = (folder / "here" / "report.html").read_text(encoding="utf-8")
     for words in ("Recoverable with a merge plan", "How much is seen", "Can the fit be trusted?", "--audit here"):
         assert words in page
@@ -83,7 +83,7 @@ def test_a_report_says_what_it_wrote(folder: Path, elute_here: Callable[..., Res
         (("--plan", "nowhere.json"), "no plan 'nowhere.json'"),
         (("--audit", "nowhere.json"), "no audit 'nowhere.json'"),
         (("--audit", "here/merge.json"), "is not what 'elute audit' writes"),
-        (("--audit", "here/ratings.csv"), "is not what 'elute audit' writes"),
+        (("--audit", "here/judged/ratings.csv"), "is not what 'elute audit' writes"),
         (("--plan", "here/merge.json", "--bias", "query_id"), "made for bias position"),
         (("--fit", "here/fits/pbm", "--bias", "query_id"), "--bias position"),
     ],

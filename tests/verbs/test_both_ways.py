@@ -152,6 +152,12 @@ def test_judge(fitted: Path, tmp_path: Path) -> None:
         compare(
             elute.judge(fitted, form, out, levels=3), "judge", fitted, "--format", form, "--levels", 3, "--out", out
         )
+    truth = tmp_path / "truth.csv"
+    write_csv(toy.draw_truth(120, 7), truth)
+    compare(
+        elute.judge(fitted, out=out, all_items=True, labels=truth),
+        *("judge", fitted, "--format", "quepid", "--all", "--labels", truth, "--out", out),
+    )
 
 
 def test_report(broken: Path, plan: Path, fitted: Path, tmp_path: Path) -> None:

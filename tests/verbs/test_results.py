@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import elute
@@ -104,11 +105,13 @@ def test_a_fit_that_was_loaded_is_a_fit(results: dict[str, Result], demo_logs: P
 def test_judgments_in_memory_are_those_of_the_file(results: dict[str, Result], tmp_path: Path) -> None:
     judged = results["judge"]
     assert isinstance(judged, elute.Judged)
-    assert judged.table.column_names == ["query_id", "doc_id", "grade"]
+    assert judged.table.column_names == ["query_id", "doc_id", "grade", "confidence", "impressions", "clicks"]
     assert judged.table.num_rows == judged.judgments
     judged.export(tmp_path / "qrels.txt", "trec")
     rows = [line.split() for line in (tmp_path / "qrels.txt").read_text().splitlines()]
-    assert [(row[0], row[2], int(row[3])) for row in rows] == [tuple(row.values()) for row in judged.table.to_pylist()]
+    graded = judged.table.select(["query_id", "doc_id", "grade"]).to_pylist()
+    assert [(row[0], row[2], int(row[3])) for row in rows] == [tuple(row.values()) for row in graded]
+    assert pq.read_table(tmp_path / "qrels.txt.evidence.parquet").equals(judged.table)
 
 
 def test_names_from_a_log_cannot_break_a_card() -> None:

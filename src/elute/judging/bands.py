@@ -30,14 +30,16 @@ _DIGITS = 9
 """Probabilities that agree so far are equal: which of two grades is taken must not hang on rounding."""
 
 
-class Graded(NamedTuple):
+class ProbableGrades(NamedTuple):
     """By item: the most probable grade, of equally probable ones the lowest, and its probability."""
 
     grade: Ints
     confidence: Floats
 
 
-def grade_places(shape: Floats, rate: Floats, query: Ints, population: tuple[float, float], levels: int) -> Graded:
+def grade_places(
+    shape: Floats, rate: Floats, query: Ints, population: tuple[float, float], levels: int
+) -> ProbableGrades:
     """Bands of place within the query. `query` holds codes; `population`: shape and rate of all relevances."""
     probability = np.full((len(shape), levels), np.nan)
     for rows in stack_queries(query, sort_usable(shape, rate)):
@@ -49,7 +51,7 @@ def grade_places(shape: Floats, rate: Floats, query: Ints, population: tuple[flo
     return _choose(probability)
 
 
-def grade_relevance(shape: Floats, rate: Floats, cuts: tuple[float, ...]) -> Graded:
+def grade_relevance(shape: Floats, rate: Floats, cuts: tuple[float, ...]) -> ProbableGrades:
     """Bands of relevance between `cuts`."""
     return _choose(_find_bands(shape, rate, np.array(cuts)))
 
@@ -100,6 +102,6 @@ def _count_normally(wins: Floats, compared: Ints, levels: int) -> Floats:
     return np.asarray(-np.diff(reached, axis=-1, prepend=1.0, append=0.0))
 
 
-def _choose(probability: Floats) -> Graded:
+def _choose(probability: Floats) -> ProbableGrades:
     grade = np.argmax(probability.round(_DIGITS), axis=1)
-    return Graded(grade, np.take_along_axis(probability, grade[:, None], 1)[:, 0])
+    return ProbableGrades(grade, np.take_along_axis(probability, grade[:, None], 1)[:, 0])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.judging.bands import Graded, grade_places, grade_relevance
+from elute.judging.bands import ProbableGrades, grade_places, grade_relevance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,7 +38,7 @@ class Quantiles:
             f"grades 0 to {self.levels - 1}: the most probable of {self.levels} equal bands of place within the query"
         )
 
-    def grade(self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float]) -> Graded:
+    def grade(self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float]) -> ProbableGrades:
         """By item; `query` holds codes."""
         return grade_places(shape, rate, query, population, self.levels)
 
@@ -58,7 +58,7 @@ class Thresholds:
         cuts = ", ".join(f"{cut:g}" for cut in self.cuts)
         return f"grades 0 to {len(self.cuts)}: how many of the thresholds {cuts} relevance most probably reaches"
 
-    def grade(self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float]) -> Graded:
+    def grade(self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float]) -> ProbableGrades:
         """By item, whatever its query."""
         return grade_relevance(shape, rate, self.cuts)
 

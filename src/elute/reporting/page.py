@@ -24,7 +24,6 @@ from elute.reporting.sections import curves, moves, repair_plan, structure, usab
 from elute.results.base import Fields, Result
 from elute.results.card import Card, Tone
 
-
 _TILES = 6
 """Of the first screen: one line of them."""
 

@@ -67,7 +67,7 @@ def demo(out: Path) -> None:
 
 def _list_steps(out: Path) -> list[_Step]:
     """From the logs to the page."""
-    names = ("sound.parquet", "broken.parquet", "truth.csv", "merge.json", "ratings.csv", "report.html")
+    names = ("sound.parquet", "broken.parquet", "truth.csv", "merge.json", "judged/ratings.csv", "report.html")
     sound, broken, truth, plan, ratings, page = (str(out / name) for name in names)
     pbm, naive = (str(out / "fits" / name) for name in ("pbm", "naive"))
     audit, fits = out / "audit.json", ("--fit", pbm, "--fit", naive)
