@@ -14,7 +14,7 @@ from elute.cells.factors import describe, is_position
 from elute.cells.filters import describe_filters
 from elute.checking.check import Check
 from elute.checking.rung import SIGNS, TONES
-from elute.cli.pages import known
+from elute.cli.pages import growth, known
 from elute.cli.text import format_count, format_share, list_rows, to_one_line
 from elute.results.invocation import Invocation
 
@@ -43,7 +43,9 @@ def _list_sections(check: Check) -> list[RenderableType]:
     if check.subsets is not None:
         sections += [Text(), _tabulate_subsets(check)]
     if check.curve is not None:
-        sections += [Text(), _tabulate_curve(check)]
+        sections += [Text(), growth.tabulate_curve(check.curve)]
+    if check.stages is not None:
+        sections += [Text(), growth.tabulate_stages(check.stages, int(check.log.survey.impressions.sum()))]
     sections += known.show_missing(check)
     if check.warnings:
         sections += [Text(), _tabulate_warnings(check)]
@@ -137,34 +139,15 @@ def _tabulate_subsets(check: Check) -> Table:
     return table
 
 
-def _tabulate_curve(check: Check) -> Table:
-    heads = ("share", "impressions", "recoverable", "estimate", "paper's estimate", "components", "factors")
-    table = _make_table("How much log is enough", *heads)
-    for point in check.curve or ():
-        table.add_row(
-            f"{point.share:.0%}",
-            format_count(round(point.impressions)),
-            format_share(point.probability),
-            format_share(point.estimate),
-            format_share(point.estimate_paper),
-            f"{point.components:,.1f}",
-            f"{point.factors:,.1f}",
-        )
-    samples = max((point.samples for point in check.curve or ()), default=0)
-    table.caption = (
-        f"recoverable: share of {samples} random samples with all factors, in one component; estimate: if items met "
-        "factors at random; paper's: its Example 2; components and factors: means over the samples"
-    )
-    table.caption_justify = "left"
-    return table
-
-
 def _show_precision(certificate: Certificate) -> Group:
     """The spread of the errors, and the links that make the largest."""
-    known = certificate.log_se[~np.isnan(certificate.log_se)]
-    size = f"{len(known):,} of {len(certificate.log_se):,} factors"
-    spread = ", ".join(f"{name} {value:.3f}" for name, value in zip(_QUARTILES, np.quantile(known, _AT), strict=True))
-    parts: list[RenderableType] = [Text(f"Standard error of log propensity ({size}): {spread}")]
+    compared = certificate.log_se[certificate.log_se > 0]  # what others are measured by has none
+    size = f"{len(compared):,} of {len(certificate.log_se):,} factors"
+    if not len(compared):
+        return Group(Text("Standard error of log propensity: none, as no two factors can be compared."))
+    at = zip(_QUARTILES, np.quantile(compared, _AT), strict=True)
+    spread = ", ".join(f"{name} {value:.3f}" for name, value in at)
+    parts: list[RenderableType] = [Text(f"Standard error of log propensity, independent clicks ({size}): {spread}")]
     if certificate.reason:
         parts.append(Text(f"Not estimable as a whole: {to_one_line(certificate.reason, 400)}", style="red"))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
