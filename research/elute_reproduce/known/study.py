@@ -6,8 +6,8 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
+from elute.auditing.assumptions.brief import assess_briefly
 from elute.checking.check import Check, check
 from elute.estimate.priors.gamma import know_items
 from elute.estimate.solve.problem import Floats
@@ -21,6 +21,9 @@ from elute_reproduce.study import Study
 
 _QUERIES = 400
 """Queries of a log whose pairs are compared with the truth."""
+
+_TESTED = 5
+"""Logs of a world on which the tests of `elute fit` are run."""
 
 _ENOUGH = 200
 """Certain pairs of a world, over all logs, below which their share in the right order says little."""
@@ -37,15 +40,16 @@ class Outcome(NamedTuple):
     right: int
     inside: float
     design_effect: float
+    rejected: float
+    """1 where the tests of a fit reject the model, 0 where not, NaN where they were not run."""
 
 
 def run(study: Study) -> Reproduction:
     """Every world, `seeds` logs each."""
     found: dict[str, list[Outcome]] = {}
-    runs = [streams[0] for streams in study.generators()]
     for at, (name, world) in enumerate(WORLDS.items()):
         study.progress(name, at, len(WORLDS))
-        found[name] = [_try_world(world, np.random.default_rng([number, at])) for number in range(len(runs))]
+        found[name] = [_try_world(world, number, at) for number in range(study.seeds)]
     shapes = {name: _try_shape(name, study.seeds) for name in SHAPES}
     summed = {name: _sum_up(outcomes) for name, outcomes in found.items()}
     compared = [
@@ -66,6 +70,8 @@ def run(study: Study) -> Reproduction:
             "order by them; right: what it is.",
             "Inside: the share of positions whose true log propensity (relative to position 1) lies within ± 1.96 "
             "standard errors, dependence of clicks taken in.",
+            f"Model rejected: the share of logs, {_TESTED} a world, in which the tests that `elute fit` runs reject its "
+            "model; nothing where the log is too large for them.",
             "Design effect: the median over positions of the variance over that of independent clicks. Clusters are "
             "queries, and users in 'users who come again'.",
         ),
@@ -82,23 +88,24 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _try_world(world: SearchWorld, rng: np.random.Generator) -> Outcome:
-    log, truth = world.draw(rng)
-    return _try_log(log, truth, np.arange(1.0, PLACES + 1) ** -world.eta, "user_id" if world.users else None)
-
-
-def _try_log(log: pa.Table, truth: Floats, seen: Floats, session: str | None) -> Outcome:
-    with read_log(log, session=session) as opened:
+def _try_world(world: SearchWorld, number: int, at: int) -> Outcome:
+    log, truth = world.draw(np.random.default_rng([number, at]))
+    seen = np.arange(1.0, PLACES + 1) ** -world.eta
+    with read_log(log, session="user_id" if world.users else None) as opened:
         verdict = check(opened)
         found = verdict.precision
         if found is None:
             raise ValueError("a world without clicks")
         counts = opened.counts()
         query, doc = (counts.items[name].to_numpy() for name in ("query_id", "doc_id"))
+        rejected = float("nan")
+        if number < _TESTED:
+            tested = assess_briefly(counts, "pbm")
+            rejected = float(bool(tested.rejected)) if tested.run else float("nan")
     off = np.log(found.propensity / found.propensity[0]) - np.log(seen / seen[0])
     inside = np.abs(off[1:]) <= 1.96 * _measure_to_first(found)
     pairs = _compare_pairs(found, truth[query, doc], query)
-    return Outcome(verdict.rung, *pairs, float(inside.mean()), found.design_effect)
+    return Outcome(verdict.rung, *pairs, float(inside.mean()), found.design_effect, rejected)
 
 
 def _measure_to_first(found: Precision) -> Floats:
@@ -142,6 +149,7 @@ def _sum_up(outcomes: list[Outcome]) -> dict[str, float]:
         "right": sum(one.right for one in outcomes) / pairs,
         "inside": float(np.mean([one.inside for one in outcomes])),
         "design effect": float(np.median([one.design_effect for one in outcomes])),
+        "model rejected": float(np.mean([one.rejected for one in outcomes[:_TESTED]])),
     }
 
 

@@ -20,7 +20,8 @@ _DOCS = 14
 class SearchWorld:
     """Queries of 14 documents, ten of which a noisy ranker shows on every page; `o` falls with the position's power
     `eta`. `spread`: of pages over queries (log-normal). `noise`: of the ranker's opinion. `users`: people who share the
-    pages, None where each page has its own; `level`: how much their clicks differ (log-normal). `trust`: clicks on what
+    pages, None where each page has its own; `level`: half of them click so much more than the mean, half so much less.
+    `trust`: clicks on what
     is not relevant, at position 1. `cascade`: a page ends with its first click. `relevance`: drawn by query and doc."""
 
     queries: int
@@ -46,10 +47,10 @@ class SearchWorld:
         jitter = 0.7 * rng.normal(size=(n, _DOCS))
         shown = np.argsort(-(opinion[query] + jitter), axis=1)[:, :PLACES]
         user = np.arange(n) if self.users is None else rng.integers(self.users, size=n)
-        keen = np.exp(self.level * rng.normal(size=int(user.max()) + 1) - self.level**2 / 2)[user]
+        keen = 1.0 + self.level * rng.choice([-1.0, 1.0], int(user.max()) + 1)[user]
         seen = 1.0 / np.arange(1, PLACES + 1) ** self.eta
         r = truth[query[:, None], shown]
-        p = np.minimum((r + self.trust * (1 - r) * seen) * seen * keen[:, None], 0.99)
+        p = (r + self.trust * (1 - r) * seen) * seen * keen[:, None]
         click = rng.random(p.shape) < p
         if self.cascade:
             click &= np.cumsum(click, axis=1) == 1
@@ -72,6 +73,11 @@ def draw_grades(rng: Generator, size: tuple[int, int]) -> Floats:
     return np.asarray(rng.choice([0.03, 0.1, 0.25, 0.5], p=[0.5, 0.25, 0.15, 0.1], size=size))
 
 
+def draw_low(rng: Generator, size: tuple[int, int]) -> Floats:
+    """Low enough that a user may click twice as often."""
+    return np.asarray(0.5 * rng.beta(1, 3, size))
+
+
 def draw_high(rng: Generator, size: tuple[int, int]) -> Floats:
     return rng.beta(3, 3, size)
 
@@ -87,10 +93,10 @@ WORLDS: Mapping[str, SearchWorld] = {
     "many clicks": SearchWorld(200, 50, draw_high, rung="known"),
     "a good ranker": SearchWorld(500, 40, noise=0.2),
     "a random ranker": SearchWorld(500, 40, noise=5.0),
-    "pages that differ": SearchWorld(500, 40, level=1.0),
-    "users who come again": SearchWorld(500, 40, users=150, level=1.0),
-    "pages end with a click": SearchWorld(500, 40, cascade=True),
-    "clicks on trust": SearchWorld(500, 40, trust=0.1),
+    "pages that differ": SearchWorld(500, 40, draw_low, level=0.9),
+    "users who come again": SearchWorld(500, 40, draw_low, users=150, level=0.9),
+    "pages end with a click": SearchWorld(75, 250, cascade=True),
+    "clicks on trust": SearchWorld(75, 250, trust=0.1),
 }
 """The last five break an assumption, or come near to it."""
 
