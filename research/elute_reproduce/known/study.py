@@ -70,7 +70,7 @@ def run(study: Study) -> Reproduction:
             "order by them; right: what it is.",
             "Inside: the share of positions whose true log propensity (relative to position 1) lies within ± 1.96 "
             "standard errors, dependence of clicks taken in.",
-            f"Model rejected: the share of logs, {_TESTED} a world, in which the tests that `elute fit` runs reject its "
+            f"Model rejected: the share of logs, {_TESTED} a world, in which the tests of `elute fit` reject its "
             "model; nothing where the log is too large for them.",
             "Design effect: the median over positions of the variance over that of independent clicks. Clusters are "
             "queries, and users in 'users who come again'.",
