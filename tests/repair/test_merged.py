@@ -59,7 +59,7 @@ def test_one_propensity_for_all_is_named_on_every_page(lone_positions: Path, tmp
     for command in (("repair", lone_positions, "--method", "merge"), ("check", lone_positions, "--plan", plan)):
         printed = call_elute(*command)
         assert printed.code == 0
-        assert printed.out.lstrip().startswith("! ")
+        assert printed.out.lstrip()[0] in "!≈"
         assert NOTHING in " ".join(printed.out.split())
         assert "✓" not in printed.out
     assert "! No debiasing:" in call_elute("repair", lone_positions, "--method", "merge").out
@@ -98,7 +98,7 @@ def test_a_plan_that_debiases_says_nothing_of_it(demo_logs: Path) -> None:
     assert plan.card().tone == "good"
     checked = elute.check(demo_logs / "broken.parquet", plan=plan)
     assert checked.to_dict()["caution"] is None
-    assert checked.card().tone == "good"
+    assert "debiasing" not in checked.card().word
 
 
 def test_a_file_of_an_older_version_is_measured_when_it_is_applied(lone_positions: Path, tmp_path: Path) -> None:

@@ -159,20 +159,20 @@ def test_sections_follow_what_is_given() -> None:
     with elute.read_log(toy_log(broken=False)) as log:
         check = elute.check(log)
         bare = Report(check)
-        assert [section.key for section in bare.sections] == ["graph", "rankable", "links", "health"]
-        assert bare.verdict[:2] == ("good", "Recoverable")
+        assert [section.key for section in bare.sections] == ["usable", "graph", "rankable", "links", "health"]
+        assert bare.verdict[:2] == ("warn", "Estimable, not precisely known")
         fitted = Report(
             check,
             elute.certify(check.counts),
             fits=[elute.fit(log, relevance_prior="none")],
         )
-        assert [section.key for section in fitted.sections][3:5] == ["propensity", "moves"]
+        assert [section.key for section in fitted.sections][4:6] == ["propensity", "moves"]
     with elute.read_log(toy_log(broken=True)) as log:
         check = elute.check(log)
         assert Report(check).verdict[:2] == ("bad", "Not recoverable")
         assert "components" in [section.key for section in Report(check).sections]
         repaired = Report(check, plan=elute.merge(check))
-        assert repaired.verdict[:2] == ("warn", "Recoverable with a merge plan")
+        assert repaired.verdict[:2] == ("warn", "Estimable, not precisely known with a merge plan")
         assert "all 30 queries can be ranked" in repaired.verdict[2]
 
 

@@ -128,8 +128,8 @@ def test_fit_of_a_session_model(sparse: Path) -> None:
 
 
 def test_the_files_of_a_fit_are_the_same(sparse: Path, tmp_path: Path) -> None:
-    elute.fit(sparse).save(tmp_path / "python")
-    call_elute("fit", sparse, "--out", tmp_path / "shell")
+    elute.fit(sparse, max_position=9).save(tmp_path / "python")
+    assert call_elute("fit", sparse, "--max-position", 9, "--out", tmp_path / "shell").code == 0
     for name in ("propensities.parquet", "relevance.parquet"):
         assert (tmp_path / "python" / name).read_bytes() == (tmp_path / "shell" / name).read_bytes()
     summaries = [json.loads((tmp_path / place / "fit.json").read_text()) for place in ("python", "shell")]

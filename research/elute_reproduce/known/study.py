@@ -29,7 +29,7 @@ _ENOUGH = 200
 """Certain pairs of a world, over all logs, below which their share in the right order says little."""
 
 
-class Outcome(NamedTuple):
+class WorldOutcome(NamedTuple):
     """Of one log. Pairs are those of different true relevance; `inside`: factors whose 95% interval holds the truth."""
 
     rung: str
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
 def run(study: Study) -> Reproduction:
     """Every world, `seeds` logs each."""
-    found: dict[str, list[Outcome]] = {}
+    found: dict[str, list[WorldOutcome]] = {}
     for at, (name, world) in enumerate(WORLDS.items()):
         study.progress(name, at, len(WORLDS))
         found[name] = [_try_world(world, number, at) for number in range(study.seeds)]
@@ -88,7 +88,7 @@ def run(study: Study) -> Reproduction:
     )
 
 
-def _try_world(world: SearchWorld, number: int, at: int) -> Outcome:
+def _try_world(world: SearchWorld, number: int, at: int) -> WorldOutcome:
     log, truth = world.draw(np.random.default_rng([number, at]))
     seen = np.arange(1.0, PLACES + 1) ** -world.eta
     with read_log(log, session="user_id" if world.users else None) as opened:
@@ -105,7 +105,7 @@ def _try_world(world: SearchWorld, number: int, at: int) -> Outcome:
     off = np.log(found.propensity / found.propensity[0]) - np.log(seen / seen[0])
     inside = np.abs(off[1:]) <= 1.96 * _measure_to_first(found)
     pairs = _compare_pairs(found, truth[query, doc], query)
-    return Outcome(verdict.rung, *pairs, float(inside.mean()), found.design_effect, rejected)
+    return WorldOutcome(verdict.rung, *pairs, float(inside.mean()), found.design_effect, rejected)
 
 
 def _measure_to_first(found: Precision) -> Floats:
@@ -139,7 +139,7 @@ def _try_shape(name: str, seeds: int) -> list[Check]:
     return out
 
 
-def _sum_up(outcomes: list[Outcome]) -> dict[str, float]:
+def _sum_up(outcomes: list[WorldOutcome]) -> dict[str, float]:
     pairs, certain = (sum(getattr(one, name) for one in outcomes) for name in ("pairs", "certain"))
     right = sum(one.certain_right for one in outcomes)
     return {
@@ -154,7 +154,7 @@ def _sum_up(outcomes: list[Outcome]) -> dict[str, float]:
 
 
 def _judge(
-    found: dict[str, list[Outcome]], summed: dict[str, dict[str, float]], shapes: dict[str, list[Check]]
+    found: dict[str, list[WorldOutcome]], summed: dict[str, dict[str, float]], shapes: dict[str, list[Check]]
 ) -> tuple[Claim, ...]:
     right = {
         name: summed[name]["certain and right"]
@@ -192,7 +192,8 @@ def _judge(
         Claim(
             "The nine stray results are named, with the filter that leaves them out.",
             all(one is not None and (one.option, one.value) == ("max_position", 40) for one in thin),
-            f"{sum(one is not None for one in thin)} of {len(thin)} logs; e.g. {thin[0]}",
+            f"in {sum(one is not None for one in thin)} of {len(thin)} logs"
+            + "".join(f"; --{one.option.replace('_', '-')} {one.value}" for one in thin[:1] if one is not None),
         ),
     )
 

@@ -21,10 +21,11 @@ def measure_log(
         return None
     merges = plan if plan is not None and plan.method == "merge" else None
     partitions = log.partitions(progress) if plan is None or merges is not None else None
-    if partitions is not None:
-        cells = log.structure(progress).cells
+    cells = log.structure(progress).cells
+    if partitions is not None and cells > CELLS:
         return measure(sample_partitions(partitions, merges, CELLS, cells), target, progress=progress)
-    counts = log.counts(progress)
+    few = partitions is not None  # held for this once: what follows may still go by partition
+    counts = log.engine.count(roles, log.survey, progress) if few else log.counts(progress)
     if plan is not None and merges is None:
         counts = plan.apply(counts)
     session, clusters = roles.session, None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elute.cells.factors import to_rows
-from elute.known.precision import Precision
+from elute.known.precision import Precision, shorten
 
 SHOWN = 20
 """Of what is missing, most impressions so far first; `Missing.total` has their number."""
@@ -41,7 +41,7 @@ def find_missing(precision: Precision) -> Missing:
             "factor": to_rows(problem.factors, [first[code]])[0],
             "impressions": int(sample.shown[code]),
             "clicks": int(sample.clicked[code]),
-            "log_se": float(precision.log_se[code]) if np.isfinite(precision.log_se[code]) else None,
+            "log_se": shorten(precision.log_se[code]) if np.isfinite(precision.log_se[code]) else None,
             "impressions_needed": _count_needed(precision, int(code)),
         }
         for code in order[:SHOWN]

@@ -134,12 +134,12 @@ class Precision:
             "factors_known": int(np.count_nonzero(self.known[self.sample.problem.merged])),
             "impressions_known_share": self.impressions_known_share,
             "items_known_share": shares.items_known,
-            "queries_ordered_share": shares.queries_ordered,
-            "pairs_right_share": shares.pairs_right,
+            "queries_ordered_share": None if shares.queries_ordered is None else shorten(shares.queries_ordered),
+            "pairs_right_share": None if shares.pairs_right is None else shorten(shares.pairs_right),
             "clicks_needed": self.clicks_needed,
             "largest_log_se": self.largest_log_se,
             "median_log_se": self.median_log_se,
-            "design_effect": self.design_effect,
+            "design_effect": shorten(self.design_effect),
             "clusters": None if found is None else {"by": found.by, "number": found.clusters},
             "items_sampled": shares.items_sampled,
             "queries_sampled": shares.queries_sampled,
@@ -148,7 +148,12 @@ class Precision:
 
 
 def _finite_or_none(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    return shorten(value) if np.isfinite(value) else None
+
+
+def shorten(value: float) -> float:
+    """Six digits, of which fewer are known: the order in which cells were counted does not show."""
+    return float(f"{value:.6g}")
 
 
 def measure(
@@ -262,6 +267,8 @@ def draw_queries(sample: Sample) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _describe_approximations(sample: Sample, covariance: Covariance, untied: int) -> tuple[str, ...]:
     """What was not computed from everything, and how far off that may be."""
     notes = []
+    if sample.members is None and not len(sample.position):
+        notes.append("queries were not looked at, nor clusters: the cells are not held in memory")
     if sample.share < 1:
         notes.append(
             f"measured on {sample.problem.n_items:,} of {sample.items:,} items; sums over all are estimated from them"

@@ -63,7 +63,7 @@ def audit(
     made = opened.provenance().with_options(
         labels=labels,
         policy_scores=policy_scores,
-        shifted_log=shifted_log if isinstance(shifted_log, str | Path) else None,
+        shifted_log=shifted_log.source if isinstance(shifted_log, ClickLog) else shifted_log,
         groups=groups,
         estimator=None if estimator == "knn" else estimator,
         seed=seed or None,

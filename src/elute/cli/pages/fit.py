@@ -81,7 +81,7 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     how = f"{fit.model}: {ended} after {format_count(n)} iteration{'' if n == 1 else 's'}"
     text = Text(f"{how} ({estimator.seconds_:.2f} s), log-likelihood {estimator.log_likelihood_:,.1f}.", style="bold")
     knowledge = describe_knowledge(fit.summary)
-    if knowledge:
+    if knowledge and not fit.summary["baseline"]:
         text.append(f"\n{SIGNS[fit.summary['rung']]} {knowledge}", style=_STYLES[fit.summary["rung"]])
     if estimator.reason_:
         text.append(f"\n{to_one_line(estimator.reason_, 400)}", style="red")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -87,10 +88,14 @@ class FitByPartition:
     covariance: Floats
     """Of log o over factors with a `row`; or, where no matrix is kept, draws of it."""
     drawn: bool
-    sample: Cells
-    """Of some items."""
+    items: int
     shown: Floats
     clicked: Floats
+
+    @cached_property
+    def sample(self) -> Cells:
+        """Of some items."""
+        return draw_sample(self.partitions, self.fitted, self.items)
 
     def find_population(self, log_se: Floats) -> Population:
         """The distribution of relevance over all items; `log_se` by merged factor."""
@@ -153,8 +158,9 @@ def fit(
         reasons.append(boundary.describe_apart(apart, names))
     largest = find_scales(np.where(apart, 0.0, o), component, find_reliable(outline.linking, component))
     fitted = FittedFactors(codes, of_factor, component, o, apart, largest, None)
-    sample = partitions.map_reduce(SampleTask(fitted, int(outline.items_by_clicks.sum())), join_cells)
+    items = int(outline.items_by_clicks.sum())
     if beta:
+        sample = draw_sample(partitions, fitted, items)
         prior = fit_beta(sample, fitted.bounded, np.arange(len(sample.offsets) - 1))
         fitted = replace(fitted, beta=prior)
     precision = partitions.map_reduce(FactorInformationTask(fitted, keep_matrix), FactorInformation.merge)
@@ -165,10 +171,15 @@ def fit(
         found.iterations,
         "; ".join(reasons),
         *_estimate_precision(partitions, fitted, precision),
-        sample,
+        items,
         outline.shown,
         outline.clicked,
     )
+
+
+def draw_sample(partitions: Partitions, fitted: FittedFactors, items: int) -> Cells:
+    """The cells of as many items as a prior is fitted to."""
+    return partitions.map_reduce(SampleTask(fitted, items), join_cells)
 
 
 def _estimate_precision(
