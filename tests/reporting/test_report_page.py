@@ -172,8 +172,8 @@ def test_sections_follow_what_is_given() -> None:
         assert Report(check).verdict[:2] == ("bad", "Not recoverable")
         assert "components" in [section.key for section in Report(check).sections]
         repaired = Report(check, plan=elute.merge(check))
-        assert repaired.verdict[:2] == ("warn", "Estimable, not precisely known with a merge plan")
-        assert "all 30 queries can be ranked" in repaired.verdict[2]
+        assert repaired.verdict[:2] == ("warn", "With a merge plan: estimable, not precisely known")
+        assert "all items of all 30 queries" in repaired.verdict[2]
 
 
 def test_where_every_query_can_be_ranked_the_verdict_says_so(chain: pa.Table) -> None:

@@ -21,9 +21,8 @@ def measure_log(
         return None
     merges = plan if plan is not None and plan.method == "merge" else None
     partitions = log.partitions(progress) if plan is None or merges is not None else None
-    cells = log.structure(progress).cells
-    if partitions is not None and cells > CELLS:
-        return measure(sample_partitions(partitions, merges, CELLS, cells), target, progress=progress)
+    if partitions is not None and log.structure(progress).cells > CELLS:
+        return measure(sample_partitions(partitions, merges), target, progress=progress)
     few = partitions is not None  # held for this once: what follows may still go by partition
     counts = log.engine.count(roles, log.survey, progress) if few else log.counts(progress)
     if plan is not None and merges is None:

@@ -72,7 +72,7 @@ def _describe_errors(precision: Precision) -> str:
     n, known, largest = len(precision.log_se), int(precision.known.sum()), precision.largest_log_se
     if n == 1:
         return "with one propensity for all there is nothing to debias"
-    to = f"to a standard error of {precision.target:g} of its logarithm"
+    to = f"to a standard error of {precision.target:g} of {'their logarithms' if 0 < known < n else 'its logarithm'}"
     end = "" if largest is None else f", the largest being {largest:.2g}"
     if precision.unclicked.any():
         end = f"; {name_factors(precision, precision.unclicked)} never clicked"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Clustered
 from elute.estimate.models.pbm import PBM
+from elute.estimate.partitioned.items import select_items
 from elute.estimate.priors.gamma import CellInformation, Population, fit_population, know_items, weigh_cells
 from elute.estimate.solve import boundary
 from elute.estimate.solve.laplacian import diagonal
@@ -180,11 +181,13 @@ def measure(
     info = weigh_cells(problem.cells, o, fit_population(problem.cells, o, np.zeros(n), problem.component, totals))
     weighted = info.expected * sample.weight.repeat(np.diff(problem.cells.offsets))
     covariance = find_covariance(problem.cells, weighted, o, problem.component)
-    found = _find_dependence(sample, o, info, query, cluster)
+    found = _find_dependence(sample, o, info, covariance, query, cluster)
     plain = np.sqrt(covariance.variance)
     log_se = plain if found is None else plain * np.sqrt(found.effect)
-    population = fit_population(problem.cells, o, log_se, problem.component, totals)
-    shares = _measure_order(sample, np.where(apart, np.nan, o), log_se, population)
+    fair = select_items(problem.cells, np.flatnonzero(sample.fair))
+    error = log_se * np.sqrt(weighted.sum() / max(float(info.expected.sum()), np.finfo(float).tiny))
+    population = fit_population(fair, o, error, problem.component, totals)
+    shares = _measure_order(sample, np.where(apart, np.nan, o), error, population)
     notes = _describe_approximations(sample, covariance, int((fitted.apart & ~apart).sum()))
     return Precision(
         sample, target, o, plain, log_se, covariance.reference, apart, unclicked, found, population, shares, notes
@@ -205,6 +208,7 @@ def _find_dependence(
     sample: Sample,
     o: Floats,
     info: CellInformation,
+    covariance: Covariance,
     query: str | None,
     cluster: tuple[str, Callable[[], Clustered]] | None,
 ) -> Dependence | None:
@@ -212,7 +216,9 @@ def _find_dependence(
     problem, found = sample.problem, []
     if query is None and cluster is None:
         return None
-    poisson = find_covariance(problem.cells, info.given, o, problem.component)
+    poisson = covariance
+    if len(covariance.matrix):
+        poisson = find_covariance(problem.cells, info.given, o, problem.component)
     if query is not None and sample.query is not None:
         scores = score_items(problem.cells, o, sample.query)
         found.append(find_effects(query, scores, poisson, _find_baseline(sample, info.given, poisson), info.boost))
@@ -239,7 +245,8 @@ def _find_baseline(sample: Sample, w: Floats, poisson: Covariance) -> Floats:
 
 
 def _measure_order(sample: Sample, o: Floats, log_se: Floats, population: Population) -> Shares:
-    """Of some queries, or of some items where there are none."""
+    """Of some queries, or of some items where there are none. `log_se`: of the propensities at hand, which those of a
+    sample are less sure than."""
     chosen, query = draw_queries(sample)
     know = know_items(sample.problem.cells, o, log_se, population, chosen)
     found: Order = order_items(*know, query, sample.problem.item_component[chosen], population.overall(sample.shown))
@@ -255,8 +262,10 @@ def _measure_order(sample: Sample, o: Floats, log_se: Floats, population: Popula
 
 def draw_queries(sample: Sample) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Items, and the query of each, of as many queries as are looked at; items alone where queries are not known."""
-    rng, every = np.random.default_rng(_SEED), np.arange(sample.problem.n_items)
+    rng, every = np.random.default_rng(_SEED), np.flatnonzero(sample.fair)
     item, query = sample.members or (every, every)
+    if not sample.fair.all():
+        item, query = item[sample.fair[item]], query[sample.fair[item]]
     codes, sizes = np.unique(query, return_counts=True)
     drawn = rng.permutation(len(codes))[: ITEMS if sample.members is None else QUERIES]
     drawn = drawn[: max(1, int(np.searchsorted(np.cumsum(sizes[drawn]), ITEMS)))]

@@ -1,8 +1,8 @@
 """The cells that precision is measured on: all of them, or so many as answer well.
 
-Of a large log some queries are drawn, with all their items, so that clusters stay whole. A factor with few cells would
-lose most of them by that: items shown under such a factor are all kept. Each item has the weight 1/(its chance of being
-kept), and sums over items estimate those over all.
+Of a large log some queries are drawn, with their items, so that clusters stay whole. A factor with few cells would lose
+most of them by that: an item's chance is such that each of its factors keeps some. Each item has the weight 1/(its
+chance), and sums over items estimate those over all.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from elute.kernels.jit import jit
 CELLS = 1_000_000
 """Cells up to which all are used, and about as many of a sample."""
 
-_FEW = 50
-"""Cells of a factor that a sample would leave it: below, all its items are kept."""
+MANY_FACTORS, CELLS_OF_MANY = 600, 500_000
+"""Of a log with so many factors, whose errors are drawn, fewer cells are used."""
+
+_FEW = 20
+"""Cells of a factor that a sample leaves it, about, where the factor has as many."""
 
 _SEED = 0
 
@@ -35,13 +38,15 @@ _SEED = 0
 class Sample:
     """A problem of some items, and what is known of all.
 
-    `weight`: by item. `position`: by item of the log, its number here or -1; empty where the log has no numbers for
+    `weight`: by item. `fair`: by item, whether it is here by no more than an even chance: these are as all items are.
+    `position`: by item of the log, its number here or -1; empty where the log has no numbers for
     its items. `members`: numbers of items and codes of the queries they were shown for; None where that is not known.
     `query`: by item, its code; None where items have none, or several. `shown`, `clicked`: by factor
     of the problem, over all items. `part`: of every factor, within which ratios are finite (`boundary`)."""
 
     problem: Problem
     weight: Floats
+    fair: NDArray[np.bool_]
     position: NDArray[np.int64]
     members: tuple[NDArray[np.int64], NDArray[np.int64]] | None
     query: NDArray[np.int64] | None
@@ -57,22 +62,21 @@ class Sample:
         return self.problem.n_items / self.items
 
 
-def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int = CELLS) -> Sample:
-    """Of counts in memory."""
+def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = None) -> Sample:
+    """Of counts in memory; about so many `cells`."""
     whole = pose(counts, plan)
     n = whole.n_factors
+    cells = choose_size(n) if cells is None else cells
     shown, clicked = (total_by_factor(whole.cells.factor, amounts, n) for amounts in whole.cells[2:])
     part = boundary.find_parts(whole.cells, n)[0]
     query = None if counts.membership is None else _find_queries(counts.membership, whole.n_items)
-    chosen, weight = np.arange(whole.n_items), np.ones(whole.n_items)
+    chosen, weight, fair = np.arange(whole.n_items), np.ones(whole.n_items), np.ones(whole.n_items, np.bool_)
     if len(whole.cells.factor) > cells:
-        share = cells / len(whole.cells.factor)
+        chance = _find_chances(whole.cells, cells, np.bincount(whole.cells.factor, minlength=n))
         group = chosen if query is None else query
-        lucky = (np.random.default_rng(_SEED).random(int(group.max()) + 1) < share)[group]
-        thin = np.bincount(whole.cells.factor, minlength=n) * share < _FEW
-        forced = _find_shown_under(*whole.cells[:2], thin)
-        chosen = np.flatnonzero(lucky | forced)
-        weight = np.where(forced, 1.0, 1.0 / share)[chosen]
+        luck = np.random.default_rng(_SEED).random(int(group.max()) + 1)[group]
+        chosen = np.flatnonzero(luck < chance)
+        weight, fair = 1.0 / chance[chosen], luck[chosen] < chance.min()
         query = None if query is None else query[chosen]
     cut = whole if len(chosen) == whole.n_items else _restrict(whole, select_items(whole.cells, chosen))
     position = np.full(whole.n_items, -1)
@@ -81,49 +85,75 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int = CELLS) 
     if counts.membership is not None:
         inside = position[counts.membership.item]
         members = inside[inside >= 0], counts.membership.query[inside >= 0].astype(np.int64)
-    return Sample(cut, weight, position, members, query, shown, clicked, part, whole.n_items)
+    return Sample(cut, weight, fair, position, members, query, shown, clicked, part, whole.n_items)
 
 
-def sample_partitions(partitions: Partitions, plan: MergingPlan | None, cells: int, total: int) -> Sample:
-    """Of cells that no machine holds at once, `total` of them; queries are not known there."""
+def choose_size(factors: int) -> int:
+    """How many cells answer well."""
+    return CELLS if factors < MANY_FACTORS else CELLS_OF_MANY
+
+
+def sample_partitions(partitions: Partitions, plan: MergingPlan | None, cells: int | None = None) -> Sample:
+    """Of cells that no machine holds at once; queries are not known there."""
     codes = number_merged(partitions.factors, plan)
     n = int(codes.max()) + 1
+    cells = choose_size(n) if cells is None else cells
     outline = partitions.map_reduce(OutlineTask(codes, n), Outline.merge)
     links = partitions.map_reduce(CrossingTask(codes, outline.clicked_root, outline.clicked > 0), unite_links)
     edges = np.stack((links // n, links % n), axis=1).astype(np.int32)
     part = boundary.find_strong_parts(outline.clicked_root, outline.clicked > 0, edges)
-    share = min(1.0, cells / total)
-    drawn = partitions.map_reduce(DrawTask(codes, share, outline.cells * share < _FEW), Drawn.merge)
+    drawn = partitions.map_reduce(DrawTask(codes, cells, outline.cells), Drawn.merge)
     component = number_components(outline.root, outline.shown.astype(np.int64)).of_factor
     problem = Problem(drawn.cells, codes, component, partitions.factors)
     items = int(outline.items_by_clicks.sum())
-    return Sample(problem, drawn.weight, np.empty(0, np.int64), None, None, outline.shown, outline.clicked, part, items)
+    return Sample(
+        problem,
+        drawn.weight,
+        drawn.fair,
+        np.empty(0, np.int64),
+        None,
+        None,
+        outline.shown,
+        outline.clicked,
+        part,
+        items,
+    )
 
 
 class Drawn(NamedTuple):
-    """Some items' cells, and their weights."""
+    """Some items' cells, their weights, and whether they are here by an even chance."""
 
     cells: Cells
     weight: Floats
+    fair: NDArray[np.bool_]
 
     def merge(self, other: Drawn) -> Drawn:
-        return Drawn(join_cells(self.cells, other.cells), np.concatenate((self.weight, other.weight)))
+        cells = join_cells(self.cells, other.cells)
+        return Drawn(cells, np.concatenate((self.weight, other.weight)), np.concatenate((self.fair, other.fair)))
 
 
 @dataclass(frozen=True)
 class DrawTask:
-    """Partition to a sample of its items; `thin`: factors all of whose items are kept."""
+    """Partition to a sample of its items: about `size` cells of all, which each factor has `cells` of."""
 
     codes: Codes
-    share: float
-    thin: NDArray[np.bool_]
+    size: int
+    cells: NDArray[np.int64]
 
     def __call__(self, partition: Partition) -> Drawn:
         cells = pose_partition(partition, self.codes)
-        rng = np.random.default_rng([_SEED, partition.number])
-        forced = _find_shown_under(*cells[:2], self.thin)
-        chosen = np.flatnonzero((rng.random(len(cells.offsets) - 1) < self.share) | forced)
-        return Drawn(select_items(cells, chosen), np.where(forced[chosen], 1.0, 1.0 / self.share))
+        chance = _find_chances(cells, self.size, self.cells)
+        luck = np.random.default_rng([_SEED, partition.number]).random(len(chance))
+        chosen = np.flatnonzero(luck < chance)
+        even = self.size / max(int(self.cells.sum()), 1)
+        return Drawn(select_items(cells, chosen), 1.0 / chance[chosen], luck[chosen] < even)
+
+
+def _find_chances(cells: Cells, size: int, by_factor: NDArray[np.int64]) -> Floats:
+    """By item: its chance to be in a sample of about `size` cells, and such that no factor keeps too few."""
+    share = min(1.0, size / max(int(by_factor.sum()), 1))
+    wanted = np.minimum(np.maximum(share, _FEW / np.maximum(by_factor, 1)), 1.0)
+    return _find_largest(*cells[:2], wanted)
 
 
 def _restrict(whole: Problem, cells: Cells) -> Problem:
@@ -140,12 +170,10 @@ def _find_queries(members: Membership, items: int) -> NDArray[np.int64] | None:
 
 
 @jit
-def _find_shown_under(offsets: NDArray[np.int64], factor: Codes, some: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """By item: whether it was shown under one of these factors."""
-    out = np.zeros(offsets.shape[0] - 1, np.bool_)
+def _find_largest(offsets: NDArray[np.int64], factor: Codes, value: Floats) -> Floats:
+    """By item: the largest value of its factors."""
+    out = np.zeros(offsets.shape[0] - 1)
     for item in range(out.shape[0]):
         for cell in range(offsets[item], offsets[item + 1]):
-            if some[factor[cell]]:
-                out[item] = True
-                break
+            out[item] = max(out[item], value[factor[cell]])
     return out

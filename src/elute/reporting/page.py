@@ -59,7 +59,7 @@ class Report(Result):
         if check.recoverable:
             return TONES[check.rung], WORDS[check.rung], to_one_line(check.sentence, 600)
         if repaired is not None and repaired.recoverable and self.plan is not None:
-            word = f"{WORDS[repaired.rung]} with a {self.plan.method} plan"
+            word = f"With a {self.plan.method} plan: {WORDS[repaired.rung].lower()}"
             if repaired.merged is not None and repaired.caution:
                 word = f"With a {self.plan.method} plan: {repaired.merged.word.lower()}"
             tone: Tone = "warn" if repaired.reaches("estimable") else "bad"

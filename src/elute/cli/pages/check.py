@@ -184,7 +184,7 @@ def _find_next(check: Check, call: Invocation, plan: str | None) -> tuple[str, s
         return call.command("repair", "--method", "merge", "--out", "plan.json"), "the cheapest offline repair"
     if check.rung in ("loose", "known"):
         words = () if plan is None or check.plan is None or check.plan.method != "merge" else ("--plan", plan)
-        why = "propensities and relevance" + ("; error bars will be wide" if check.rung == "loose" else "")
+        why = "propensities and relevance" + ("; some error bars will be wide" if check.rung == "loose" else "")
         return call.command("fit", *words, "--out", "fit"), why
     if check.filter is not None:
         filtered = call.with_option(check.filter.option, check.filter.value)
