@@ -31,6 +31,7 @@ STUDIES: dict[str, str] = {
     "clicks-yandex": "session click models and their held-out perplexity on real clicks",
     "fit-priors": "where the priors help, and whether their error bars hold",
     "fit-coverage": "how often 95% intervals of propensities hold the truth",
+    "known": "whether what a check calls known is, from dense to very sparse logs",
     "cmip-figure1": "relevance of two click models against the logging policy's ranks",
     "cmip-figure2": "seven click models: what is known in advance, and perplexity under another policy",
     "cmip-table1": "which metrics predict perplexity under another policy",

@@ -31,6 +31,7 @@ COMMAND_LINE_ONLY = {"as_json", "sources"}
         ("`item=''`", "--item ''"),
         ("`seed=3` and `tolerance=1e-06`", "--seed 3 and --tolerance 1e-06"),
         ("or pass `allow_unidentified=True`", "or pass --allow-unidentified"),
+        ("`all_items=True` exports all", "--all exports all"),
         ("with `exact=False`", "with no --exact"),
         ("`fits=`, `format=`, `kind=`", "--fit, --format, --from"),
         ("write one with `elute.fit`", "write one with 'elute fit'"),

@@ -54,6 +54,15 @@ def test_order_and_grades_are_those_of_draws(n: int) -> None:
         assert (counted[at] > counted.max(axis=1) - 0.05).all()
 
 
+def test_items_that_are_not_wanted_change_nothing_for_the_others() -> None:
+    shape, rate = draw_posteriors(60, 9)
+    query, wanted = np.repeat([0, 1, 2], [10, 49, 1]), np.arange(60) % 3 == 0
+    whole, some = (grade_places(shape, rate, query, POPULATION, 4, mask) for mask in (None, wanted))
+    assert (some.grade[wanted] == whole.grade[wanted]).all()
+    assert some.confidence[wanted] == pytest.approx(whole.confidence[wanted])
+    assert np.isnan(some.confidence[~wanted]).all()
+
+
 def test_a_query_with_more_items_than_are_compared() -> None:
     n = 3 * OTHERS
     shape, rate = draw_posteriors(n, 5)

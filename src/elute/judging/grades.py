@@ -21,6 +21,7 @@ from elute.judging.bands import ProbableGrades, grade_places, grade_relevance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 LEVELS = 4
 """Grades 0 to 3, the scale that Quepid's scorers have."""
@@ -38,9 +39,11 @@ class Quantiles:
             f"grades 0 to {self.levels - 1}: the most probable of {self.levels} equal bands of place within the query"
         )
 
-    def grade(self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float]) -> ProbableGrades:
-        """By item; `query` holds codes."""
-        return grade_places(shape, rate, query, population, self.levels)
+    def grade(
+        self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float], wanted: Mask | None = None
+    ) -> ProbableGrades:
+        """By item; `query` holds codes. Items that are not `wanted` are only compared with."""
+        return grade_places(shape, rate, query, population, self.levels, wanted)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,9 @@ class Thresholds:
         cuts = ", ".join(f"{cut:g}" for cut in self.cuts)
         return f"grades 0 to {len(self.cuts)}: how many of the thresholds {cuts} relevance most probably reaches"
 
-    def grade(self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float]) -> ProbableGrades:
+    def grade(
+        self, shape: Floats, rate: Floats, query: Ints, population: tuple[float, float], wanted: Mask | None = None
+    ) -> ProbableGrades:
         """By item, whatever its query."""
         return grade_relevance(shape, rate, self.cuts)
 

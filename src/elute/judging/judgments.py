@@ -105,7 +105,8 @@ def judge(
         out = "; `all_items=True` exports what has an estimate, marked" if estimated else ""
         raise EluteError(f"{fit.label} gives no judgments: all {len(row):,} items are withheld ({why}){out}")
     of = row[beside]
-    graded = rule.grade(posteriors.shape[of], posteriors.rate[of], chosen.places.group[beside], posteriors.population)
+    group = chosen.places.group[beside]
+    graded = rule.grade(posteriors.shape[of], posteriors.rate[of], group, posteriors.population, kept[beside])
     named = pairs.filter(pa.array(kept))
     order = pc.sort_indices(named, sort_keys=[(query, "ascending"), (doc, "ascending")]).to_numpy()
     rows, at = row[kept][order], np.flatnonzero(kept[beside])[order]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Clustered
 from elute.estimate.models.pbm import PBM
-from elute.estimate.priors.gamma import Population, fit_population, know_items, weigh_cells
+from elute.estimate.priors.gamma import CellInformation, Population, fit_population, know_items, weigh_cells
 from elute.estimate.solve import boundary
 from elute.estimate.solve.laplacian import diagonal
 from elute.estimate.solve.problem import Floats, find_scales
@@ -172,11 +172,10 @@ def measure(
     o = np.where(apart | unclicked | fitted.apart, 0.0, fitted.o)
     o = o / find_scales(o, problem.component, problem.reliable)[problem.component]
     totals = sample.shown, sample.clicked
-    w, boost = weigh_cells(problem.cells, o, fit_population(problem.cells, o, np.zeros(n), problem.component, totals))
-    sizes = np.diff(problem.cells.offsets)
-    covariance = find_covariance(problem.cells, w * (sample.weight * boost).repeat(sizes), o, problem.component)
-    boosted = float(w @ boost.repeat(sizes) / max(float(w.sum()), 1.0))
-    found = _find_dependence(sample, o, w, boosted, query, cluster)
+    info = weigh_cells(problem.cells, o, fit_population(problem.cells, o, np.zeros(n), problem.component, totals))
+    weighted = info.expected * sample.weight.repeat(np.diff(problem.cells.offsets))
+    covariance = find_covariance(problem.cells, weighted, o, problem.component)
+    found = _find_dependence(sample, o, info, query, cluster)
     plain = np.sqrt(covariance.variance)
     log_se = plain if found is None else plain * np.sqrt(found.effect)
     population = fit_population(problem.cells, o, log_se, problem.component, totals)
@@ -200,20 +199,18 @@ def _know_nothing(sample: Sample, target: float) -> Precision:
 def _find_dependence(
     sample: Sample,
     o: Floats,
-    w: Floats,
-    boost: float,
+    info: CellInformation,
     query: str | None,
     cluster: tuple[str, Callable[[], Clustered]] | None,
 ) -> Dependence | None:
-    """By query and by the clusters that are given, whichever matters more to a factor; None where there is neither.
-    `w`: information of Poisson clicks."""
+    """By query and by the clusters that are given, whichever matters more to a factor; None where there is neither."""
     problem, found = sample.problem, []
     if query is None and cluster is None:
         return None
-    poisson = find_covariance(problem.cells, w, o, problem.component)
+    poisson = find_covariance(problem.cells, info.given, o, problem.component)
     if query is not None and sample.query is not None:
         scores = score_items(problem.cells, o, sample.query)
-        found.append(find_effects(query, scores, poisson, _find_baseline(sample, w, poisson), boost))
+        found.append(find_effects(query, scores, poisson, _find_baseline(sample, info.given, poisson), info.boost))
     if cluster is not None:
         by, read = cluster
         rows = read()

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from elute.cells.counts import Amounts, Cells
 from elute.estimate.priors.polygamma import widen
 from elute.estimate.solve.problem import Codes, Floats, total_by_factor
+from elute.estimate.solve.standard_errors import information
 from elute.kernels.jit import jit
 
 SAMPLE = 20_000
@@ -125,16 +126,27 @@ def know_items(
     return Knowledge(shape, rate, evidence)
 
 
-def weigh_cells(cells: Cells, o: Floats, population: Population) -> tuple[Floats, Floats]:
-    """Information about log propensities: of every cell for Poisson clicks, C·n·o/E; and κ of every item, by which
-    binomial ones have more."""
-    every = np.arange(len(cells.offsets) - 1)
+class CellInformation(NamedTuple):
+    """Of every cell about log r + log o. `given`: for Poisson clicks given those of the item, C·n·o/E, whose score is
+    that of the conditional likelihood; `expected`: n·p/(1-p), for binomial clicks at the item's shrunk relevance;
+    `boost`: by how much that is more in all."""
+
+    given: Floats
+    expected: Floats
+    boost: float
+
+
+def weigh_cells(cells: Cells, o: Floats, population: Population) -> CellInformation:
+    """What every cell says of propensities."""
+    every, sizes = np.arange(len(cells.offsets) - 1), np.diff(cells.offsets)
     clicks, exposure, mean, _ = _gather(*cells, o, population.mean, np.zeros(len(o)), every)
-    known = np.nan_to_num(clicks)
-    per = np.divide(known, exposure, out=np.zeros_like(exposure), where=exposure > 0)
-    w = per.repeat(np.diff(cells.offsets)) * cells.impressions * np.nan_to_num(o)[cells.factor]
-    shrunk = (population.shape + known) / (population.shape / mean + exposure)
-    return w, _binomial(*cells[:3], np.nan_to_num(o), shrunk, every)
+    clicks = np.nan_to_num(clicks)
+    rate = np.divide(clicks, exposure, out=np.zeros_like(exposure), where=exposure > 0)
+    seen = cells.impressions * np.nan_to_num(o)[cells.factor]
+    shrunk = (population.shape + clicks) / (population.shape / mean + exposure)
+    expected = information(*cells[:3], shrunk, np.nan_to_num(o))
+    boost = float(expected.sum() / max((shrunk.repeat(sizes) * seen).sum(), np.finfo(float).tiny))
+    return CellInformation(rate.repeat(sizes) * seen, expected, max(boost, 1.0))
 
 
 @jit

@@ -1,0 +1,1 @@
+"""Of elute's own: whether what `elute check` calls known is."""

@@ -1,0 +1,56 @@
+"""Every command that a page prints runs as printed, and leads on: from each rung to a fit, or to a plan."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from known_worlds import dead_link, dense, lone_positions, seen_six_times, sparse, stray_results
+
+from conftest import Outcome, call_elute
+
+_CHAINS: dict[str, tuple[Callable[[], pa.Table], list[str]]] = {
+    "dense": (dense, ["check", "fit", "audit"]),
+    "sparse": (sparse, ["check", "fit", "audit"]),
+    "six": (seen_six_times, ["check", "fit", "audit"]),
+    "stray": (stray_results, ["check", "check", "fit", "audit"]),
+    "dead": (dead_link, ["check", "fit", "audit"]),
+    "lone": (lone_positions, ["check", "repair"]),
+}
+
+
+def find_next(outcome: Outcome) -> list[str] | None:
+    """The words of the command after `Next:`, without `elute`."""
+    found = re.search(r"Next: (elute .*?)(?:   #.*)?$", outcome.out, re.MULTILINE)
+    return None if found is None else shlex.split(found[1])[1:]
+
+
+@pytest.mark.parametrize("name", _CHAINS)
+def test_each_command_runs_as_printed(name: str, tmp_path: Path) -> None:
+    make, verbs = _CHAINS[name]
+    pq.write_table(make(), tmp_path / "log.parquet")
+    words: list[str] | None = ["check", "log.parquet"]
+    for verb in verbs:
+        assert words is not None and words[0] == verb
+        outcome = call_elute(*words, cwd=tmp_path)
+        assert outcome.code in (0, 3), outcome.err
+        words = find_next(outcome)
+
+
+def test_options_of_the_user_are_carried_on(tmp_path: Path) -> None:
+    table = stray_results().rename_columns(["q", "d", "rank", "clicked"])
+    pq.write_table(table, tmp_path / "log.parquet")
+    named = ["--query", "q", "--doc", "d", "--bias", "rank", "--click", "clicked", "--where", "rank <> 77"]
+    words = find_next(call_elute("check", "log.parquet", *named, cwd=tmp_path))
+    assert words is not None
+    assert {"--max-position", "--where", "rank <> 77", "--click"} <= set(words)
+    after = call_elute(*words, cwd=tmp_path)
+    assert after.code == 0
+    onwards = find_next(after)
+    assert onwards is not None and onwards[0] == "fit" and {"--max-position", "--where", "--click"} <= set(onwards)
+    assert call_elute(*onwards, cwd=tmp_path).code == 0
