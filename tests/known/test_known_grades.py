@@ -11,6 +11,7 @@ from scipy import stats
 
 from elute.judging.bands import SMALL, grade_places
 from elute.known.pairs import KNOWN, OTHERS, Order, order_items
+from elute.known.signs import take_as_given
 from reference.plain_places import count_grades, draw_places, measure_openness
 
 Floats = NDArray[np.float64]
@@ -21,7 +22,8 @@ def compare(
     shape: NDArray[np.float64], rate: NDArray[np.float64], query: NDArray[np.int64], population: tuple[float, float]
 ) -> Order:
     """Items of one component whose posteriors are their own."""
-    return order_items(shape, rate, np.ones(len(shape)), query, np.zeros(len(shape), np.int64), population)
+    one = np.zeros(len(shape), np.int64)
+    return order_items(shape, rate, np.ones(len(shape)), query, one, population, take_as_given())
 
 
 DRAWS = 40_000

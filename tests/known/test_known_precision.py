@@ -52,7 +52,7 @@ def test_a_sample_of_queries_has_the_errors_of_all() -> None:
     assert 0.15 < part.share < 0.4
     some = measure(part, query="query_id")
     assert some.plain_se == pytest.approx(whole.plain_se, rel=0.15)
-    assert some.shares.items_known == pytest.approx(whole.shares.items_known, abs=0.1)
+    assert whole.shares.items_known - 0.2 < some.shares.items_known < whole.shares.items_known + 0.05
     assert "items" in some.notes[0]
 
 

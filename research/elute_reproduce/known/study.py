@@ -11,7 +11,7 @@ from elute.auditing.assumptions.brief import assess_briefly
 from elute.checking.check import Check, check
 from elute.estimate.priors.gamma import know_items
 from elute.estimate.solve.problem import Floats
-from elute.known.pairs import CERTAIN, OWN, beats
+from elute.known.pairs import CERTAIN, OWN, beats, find_signs
 from elute.known.precision import Precision
 from elute.log import read_log
 from elute.reporting.charts import specs
@@ -117,6 +117,7 @@ def _measure_to_first(found: Precision) -> Floats:
 def _compare_pairs(found: Precision, truth: Floats, query: np.ndarray) -> tuple[int, int, int, float, int]:
     know = know_items(found.sample.problem.cells, found.propensity, found.log_se, found.population)
     own, totals = know.evidence >= OWN, np.zeros(5)
+    signs = find_signs(*know, query, found.sample.problem.item_component)
     for code in np.unique(query)[:_QUERIES]:
         rows = np.flatnonzero(query == code)
         a, b = np.triu_indices(len(rows), 1)
@@ -124,6 +125,7 @@ def _compare_pairs(found: Precision, truth: Floats, query: np.ndarray) -> tuple[
         differ = truth[a] != truth[b]
         a, b = a[differ], b[differ]
         p = beats(know.shape[a], know.rate[a], know.shape[b], know.rate[b])
+        p = signs.adjust(p, (know.evidence[a] + know.evidence[b]) / 2)
         sure, right = np.maximum(p, 1 - p), (p > 0.5) == (truth[a] > truth[b])
         certain = (sure >= CERTAIN) & own[a] & own[b]
         totals += len(a), certain.sum(), (certain & right).sum(), sure.sum(), right.sum()

@@ -17,7 +17,7 @@ from elute.checking.probability import Point
 from elute.estimate.partitioned.items import select_items
 from elute.estimate.priors.gamma import know_items
 from elute.estimate.solve.problem import Floats
-from elute.known.pairs import order_items
+from elute.known.pairs import find_signs, order_items
 from elute.known.precision import Precision, draw_queries
 
 FORWARD = (2.0, 4.0, 10.0)
@@ -49,7 +49,8 @@ def grow(precision: Precision, shares: tuple[float, ...], seed: int = 0) -> list
         sized = cells if share == 1 else _thin(cells, share, rng) if share < 1 else _extend(cells, o, now, share, rng)
         error = precision.log_se / share**0.5
         shape, rate, evidence = (part[where] for part in know_items(sized, o, error, population))
-        found = order_items(shape, rate, evidence, query, component, population.overall(sample.shown))
+        signs = find_signs(shape, rate, evidence, query, component)
+        found = order_items(shape, rate, evidence, query, component, population.overall(sample.shown), signs)
         some_order = sample.members is not None and len(found.query) > 0
         out.append(
             Stage(

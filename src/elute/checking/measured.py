@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
+from elute.cells.counts import Clustered, Counts
+from elute.engines.counts_folder.layout import is_counts
 from elute.identify.components import LinkingPlan
 from elute.known.precision import Precision, measure
 from elute.known.sample import CELLS, sample_counts, sample_partitions
@@ -27,7 +32,24 @@ def measure_log(
     counts = log.engine.count(roles, log.survey, progress) if few else log.counts(progress)
     if plan is not None and merges is None:
         counts = plan.apply(counts)
-    session, clusters = roles.session, None
-    if session is not None and plan is None and log.survey.usable <= CLUSTERED:
-        clusters = session, lambda: counts.read_clusters(session)
-    return measure(sample_counts(counts, merges), target, query=roles.query, cluster=clusters, progress=progress)
+    clusters, notes = _find_clusters(log, counts) if plan is None or merges is not None else ([], [])
+    sample = sample_counts(counts, merges)
+    return measure(sample, target, query=roles.query, clusters=clusters, notes=notes, progress=progress)
+
+
+def _find_clusters(log: ClickLog, counts: Counts) -> tuple[list[tuple[str, Callable[[], Clustered]]], list[str]]:
+    """Columns whose values share what makes clicks alike, beyond the queries of items that have one each; and why one
+    is left out."""
+    roles = log.roles
+    wanted = [roles.session] if roles.session is not None else []
+    if roles.query is not None and not roles.items_within_queries:
+        wanted.append(roles.query)
+    if not wanted:
+        return [], []
+    if log.survey.usable > CLUSTERED:
+        return [], [f"the log is too large to look at how clicks of one {' or '.join(wanted)} depend on each other"]
+    if is_counts(log.source) or isinstance(log.source, Counts):
+        return [], [
+            f"counts do not tell which clicks are of one {' or '.join(wanted)}, so how these depend is left out"
+        ]
+    return [(column, partial(counts.read_clusters, column)) for column in wanted], []

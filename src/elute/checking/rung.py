@@ -40,7 +40,7 @@ def find_rung(connected: bool, precision: Precision | None, assumed: bool) -> Ru
         return "apart"
     if precision is None or not precision.estimable:
         return "linked"
-    return "known" if precision.known.all() and not assumed else "loose"
+    return "known" if precision.known.all() and not assumed and len(precision.log_se) > 1 else "loose"
 
 
 def reaches(rung: Rung, bar: Bar) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.judging.posteriors import ItemPosteriors
-from elute.known.pairs import order_items
+from elute.known.pairs import find_signs, order_items
 
 Ints = NDArray[np.int64]
 
@@ -29,6 +29,7 @@ def find_places(
     are known nowhere."""
     _, group = np.unique(query * (int(component.max(initial=0)) + 1) + component, return_inverse=True)
     shape, rate, evidence = (np.where(compared, part[row], np.nan) for part in posteriors[:3])
-    found = order_items(shape, rate, evidence, group, component, posteriors.population)
+    signs = find_signs(shape, rate, evidence, group, component)
+    found = order_items(shape, rate, evidence, group, component, posteriors.population, signs)
     size = np.bincount(group[compared], minlength=int(group.max(initial=-1)) + 1)
     return KnownPlaces(group, size[group] == 1, found.known & compared)

@@ -8,7 +8,9 @@ shows many), an impression's part is e·(1 at its factor - the item's weights m)
 compared with the sum of squares of single impressions, which the items' own estimates shrink alike.
 
 An effect from few clusters is a poor estimate, and too small as often as not: one below the median of all is drawn
-towards it, the more the fewer clusters it rests on (their effective number is (Σ z²)²/Σ z⁴). It is at least 1.
+towards it, the more the fewer clusters it rests on (their effective number is (Σ z²)²/Σ z⁴). With G clusters it is
+multiplied by G/(G - 1) and by the square of how much wider the 95% interval of Student's distribution with G - 1
+degrees of freedom is than the normal one. It is at least 1. One cluster tells nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import stdtrit
 
 from elute.cells.counts import Amounts, Cells, Clustered
 from elute.estimate.solve.problem import Codes, Floats
@@ -30,8 +33,8 @@ _BORROWED = 20.0
 _AT_ONCE = 20_000
 """Clusters whose effects are computed at a time."""
 
-FEWEST = 5
-"""Clusters below which their dependence cannot be told from chance, and is not taken in."""
+FEWEST = 2
+"""Clusters below which their dependence cannot be told, and is not taken in."""
 
 
 class ScoreParts(NamedTuple):
@@ -74,7 +77,9 @@ def find_effects(by: str, scores: ScoreParts, covariance: Covariance, baseline: 
     usable = (covariance.row >= 0) & (squares > 0) & (baseline > 0)
     effect = np.ones(n)
     if scores.clusters >= FEWEST and usable.any():
-        own = boost * squares[usable] / baseline[usable]
+        g = scores.clusters
+        few = g / (g - 1) * (float(stdtrit(g - 1, 0.975)) / 1.96) ** 2
+        own = few * boost * squares[usable] / baseline[usable]
         number = squares[usable] ** 2 / fourths[usable]
         effect[usable] = np.maximum(own, (number * own + _BORROWED * np.median(own)) / (number + _BORROWED))
     return Dependence(by, scores.clusters, np.maximum(effect, 1.0))

@@ -5,13 +5,14 @@ distribution, X_i / (X_i + X_j) has a Beta distribution, so
 
     P(r_i > r_j) = I_z(shape_j, shape_i),   z = rate_j / (rate_i + rate_j)
 
-is exact. A comparison whose probability is P has variance P(1 - P); knowing nothing, 1/4. An item's place in its query
-is *known* when the comparisons with the others of the query have at most half of that variance on average, and its own
-impressions are at least half of its posterior (`evidence`): the clicks then say more than the prior alone, which knows
-where an item was shown. Where an item is alone it is compared with the population instead.
+is exact, given the posteriors; how sure its sign is, all pairs of the log decide (`elute.known.signs`). A comparison
+whose probability is P has variance P(1 - P); knowing nothing, 1/4. An item's place in its query is *known* when the
+comparisons with the others of the query have at most half of that variance on average, and its own impressions are at
+least half of its posterior (`evidence`): the clicks then say more than the prior alone, which knows where an item was
+shown. Where an item is alone it is compared with the population instead.
 
-A pair is *certain* when max(P, 1 - P) is at least 95% and both items have that evidence. The expected share of pairs in
-the right order is the mean of max(P, 1 - P): what an order by the posteriors gets right.
+A pair is *certain* at 95% when max(P, 1 - P) is at least `CERTAIN` and both items have that evidence. The expected
+share of pairs in the right order is the mean of max(P, 1 - P): what an order by the posteriors gets right.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from elute.known.signs import Signs, count_pairs, fit_signs
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-CERTAIN = 0.95
+CERTAIN = 0.96
+"""How sure a sign must be that is called certain at 95%: a point more, for what no mixture of normals holds."""
 KNOWN = 0.5
 """Share of the variance of its comparisons that may be left in an item whose place is known."""
 
@@ -35,6 +39,9 @@ OWN = 0.5
 
 OTHERS = 200
 """Items of its query, evenly spaced, that each item is compared with where a query has more."""
+
+_JUDGED = 4_000
+"""Queries, at most, whose pairs show how sure signs are."""
 
 _PAIRS = 4_000_000
 """Comparisons made at a time."""
@@ -72,11 +79,12 @@ def order_items(
     query: Ints,
     component: NDArray[np.integer],
     population: tuple[float, float],
+    signs: Signs,
 ) -> Order:
     """Compare the items of every query; `query` holds codes. Items of different components cannot be compared.
 
     `population`: shape and rate of what an item that is alone in its query is compared with. Items without a posterior
-    (NaN) are compared with nothing: all is open."""
+    (NaN) are compared with nothing: all is open. `signs`: of `find_signs`."""
     place, left = np.full(len(shape), 0.5), np.ones(len(shape))
     usable, own = sort_usable(shape, rate), evidence >= OWN
     found: list[tuple[Ints, Floats, Floats]] = []
@@ -90,7 +98,8 @@ def order_items(
         others = np.unique(np.linspace(0, n - 1, min(n, OTHERS)).astype(np.int64))
         a, b = rows[:, :, None], rows[:, None, others]
         apart = component[a] != component[b]
-        p = np.where(apart, 0.5, beats(shape[a], rate[a], shape[b], rate[b]))
+        p = signs.adjust(beats(shape[a], rate[a], shape[b], rate[b]), (evidence[a] + evidence[b]) / 2)
+        p = np.where(apart, 0.5, p)
         p[:, others, np.arange(len(others))] = np.nan  # itself
         place[rows], left[rows] = np.nanmean(p, axis=2), np.nanmean(4.0 * p * (1.0 - p), axis=2)
         sure = np.fmax(p, 1.0 - p)
@@ -102,6 +111,23 @@ def order_items(
         else (np.empty(0, np.int64), np.empty(0), np.empty(0))
     )
     return Order(place, left, evidence, codes, right, sure)
+
+
+def find_signs(shape: Floats, rate: Floats, evidence: Floats, query: Ints, component: NDArray[np.integer]) -> Signs:
+    """How sure signs are, from the pairs of items with evidence of their own; of many queries, some."""
+    usable = sort_usable(shape, rate)
+    items = usable[evidence[usable] >= OWN]
+    codes = np.unique(query[items])
+    some = codes[np.unique(np.linspace(0, len(codes) - 1, min(len(codes), _JUDGED)).astype(np.int64))]
+    items = items if len(some) == len(codes) else items[np.isin(query[items], some)]
+    counted = np.zeros_like(count_pairs(np.empty(0), np.empty(0)))
+    for rows in stack_queries(query, items):
+        one, other = np.triu_indices(min(rows.shape[1], OTHERS), 1)
+        a, b = rows[:, one].ravel(), rows[:, other].ravel()
+        same = component[a] == component[b]
+        a, b = a[same], b[same]
+        counted += count_pairs(beats(shape[a], rate[a], shape[b], rate[b]), (evidence[a] + evidence[b]) / 2)
+    return fit_signs(counted)
 
 
 def sort_usable(shape: Floats, rate: Floats) -> Ints:

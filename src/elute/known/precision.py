@@ -8,7 +8,7 @@ clicks of a cluster depend on each other (`dependence`), and what follows for it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from elute.estimate.solve.problem import Floats, find_scales
 from elute.identify.information import find_references
 from elute.known.covariance import Covariance, find_covariance
 from elute.known.dependence import Dependence, find_effects, score_impressions, score_items, sum_squares
-from elute.known.pairs import Order, order_items
+from elute.known.pairs import Order, find_signs, order_items
 from elute.known.sample import Sample
 from elute.progress import Progress, silent
 
@@ -88,11 +88,11 @@ class Precision:
     @property
     def known(self) -> Flags:
         """Factors whose propensity is known to the target. What others are measured by is known if one of these is; a
-        factor alone in its component has nothing to be compared with, unless it is the only one."""
+        factor alone in its component has nothing to be compared with."""
         out = np.nan_to_num(self.log_se, nan=np.inf) <= self.target
         measured = np.zeros(len(out), np.bool_)
         measured[self.reference[out & ~self.is_reference]] = True
-        return np.asarray(np.where(self.is_reference, measured | (len(out) == 1), out) & ~self.unclicked)
+        return np.asarray(np.where(self.is_reference, measured, out) & ~self.unclicked)
 
     @property
     def errors(self) -> Floats:
@@ -162,11 +162,12 @@ def measure(
     target: float = TARGET,
     *,
     query: str | None = None,
-    cluster: tuple[str, Callable[[], Clustered]] | None = None,
+    clusters: Sequence[tuple[str, Callable[[], Clustered]]] = (),
+    notes: Sequence[str] = (),
     progress: Progress = silent,
 ) -> Precision:
-    """Measure a log. `query`: the name of what `sample.query` holds. `cluster`: a column of other clusters, such as
-    sessions, and what reads the cells by them."""
+    """Measure a log. `query`: the name of what `sample.query` holds. `clusters`: columns of other clusters, such as
+    sessions, and what reads the cells by each. `notes`: what is to be said of all this."""
     progress("measuring what is known", 0, 0)
     problem, n = sample.problem, sample.problem.n_factors
     unclicked = np.asarray(sample.clicked == 0)
@@ -181,16 +182,27 @@ def measure(
     info = weigh_cells(problem.cells, o, fit_population(problem.cells, o, np.zeros(n), problem.component, totals))
     weighted = info.expected * sample.weight.repeat(np.diff(problem.cells.offsets))
     covariance = find_covariance(problem.cells, weighted, o, problem.component)
-    found = _find_dependence(sample, o, info, covariance, query, cluster)
+    found = _find_dependence(sample, o, info, covariance, query, clusters)
     plain = np.sqrt(covariance.variance)
     log_se = plain if found is None else plain * np.sqrt(found.effect)
     fair = select_items(problem.cells, np.flatnonzero(sample.fair))
     error = log_se * np.sqrt(weighted.sum() / max(float(info.expected.sum()), np.finfo(float).tiny))
     population = fit_population(fair, o, error, problem.component, totals)
     shares = _measure_order(sample, np.where(apart, np.nan, o), error, population)
-    notes = _describe_approximations(sample, covariance, int((fitted.apart & ~apart).sum()))
+    said = *notes, *_describe_approximations(sample, covariance, int((fitted.apart & ~apart).sum()))
     return Precision(
-        sample, target, o, plain, log_se, covariance.reference, apart, unclicked, found, population, shares, notes
+        sample,
+        target,
+        o,
+        plain,
+        log_se,
+        covariance.reference,
+        apart,
+        unclicked,
+        found,
+        population,
+        shares,
+        (*notes, *said),
     )
 
 
@@ -210,11 +222,11 @@ def _find_dependence(
     info: CellInformation,
     covariance: Covariance,
     query: str | None,
-    cluster: tuple[str, Callable[[], Clustered]] | None,
+    clusters: Sequence[tuple[str, Callable[[], Clustered]]],
 ) -> Dependence | None:
     """By query and by the clusters that are given, whichever matters more to a factor; None where there is neither."""
     problem, found = sample.problem, []
-    if query is None and cluster is None:
+    if (query is None or sample.query is None) and not clusters:
         return None
     poisson = covariance
     if len(covariance.matrix):
@@ -222,8 +234,7 @@ def _find_dependence(
     if query is not None and sample.query is not None:
         scores = score_items(problem.cells, o, sample.query)
         found.append(find_effects(query, scores, poisson, _find_baseline(sample, info.given, poisson), info.boost))
-    if cluster is not None:
-        by, read = cluster
+    for by, read in clusters:
         rows = read()
         rows = rows._replace(factor=problem.merged[rows.factor])
         scores = score_impressions(problem.cells, o, rows, sample.position)
@@ -249,7 +260,9 @@ def _measure_order(sample: Sample, o: Floats, log_se: Floats, population: Popula
     sample are less sure than."""
     chosen, query = draw_queries(sample)
     know = know_items(sample.problem.cells, o, log_se, population, chosen)
-    found: Order = order_items(*know, query, sample.problem.item_component[chosen], population.overall(sample.shown))
+    component = sample.problem.item_component[chosen]
+    signs = find_signs(*know, query, component)
+    found: Order = order_items(*know, query, component, population.overall(sample.shown), signs)
     some = len(found.query) > 0
     return Shares(
         items_known=float(found.known.mean()),

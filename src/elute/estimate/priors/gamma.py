@@ -42,6 +42,8 @@ _SHAPES = 0.05, 200.0
 """Of a: from items that are nearly all or nothing to items that are nearly alike."""
 
 _ROUNDS = 8
+_TOLD = 10
+"""Impressions of a cell from which its clicks count as binomial."""
 
 _BORROWED = 10.0
 """Clicks at the mean of its component with which a factor's mean relevance is steadied."""
@@ -127,7 +129,8 @@ def know_items(
 
 
 class CellInformation(NamedTuple):
-    """Of every cell about log r + log o. `given`: for Poisson clicks given those of the item, C·n·o/E, whose score is
+    """Of every cell about log r + log o; a cell of few impressions cannot tell that it is always clicked, and counts as
+    Poisson. `given`: for Poisson clicks given those of the item, C·n·o/E, whose score is
     that of the conditional likelihood; `expected`: n·p/(1-p), for binomial clicks at the item's shrunk relevance;
     `boost`: by how much that is more in all."""
 
@@ -144,8 +147,10 @@ def weigh_cells(cells: Cells, o: Floats, population: Population) -> CellInformat
     rate = np.divide(clicks, exposure, out=np.zeros_like(exposure), where=exposure > 0)
     seen = cells.impressions * np.nan_to_num(o)[cells.factor]
     shrunk = (population.shape + clicks) / (population.shape / mean + exposure)
+    poisson = shrunk.repeat(sizes) * seen
     expected = information(*cells[:3], shrunk, np.nan_to_num(o))
-    boost = float(expected.sum() / max((shrunk.repeat(sizes) * seen).sum(), np.finfo(float).tiny))
+    expected = np.where(cells.impressions < _TOLD, np.minimum(expected, poisson), expected)
+    boost = float(expected.sum() / max(poisson.sum(), np.finfo(float).tiny))
     return CellInformation(rate.repeat(sizes) * seen, expected, max(boost, 1.0))
 
 

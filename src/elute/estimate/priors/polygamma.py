@@ -65,7 +65,7 @@ def invert_trigamma(value: float) -> float:
 
 @jit
 def widen(shape: Floats, rate: Floats, variance: Floats) -> None:
-    """Add a variance to the logarithms of Gamma variables and keep their means: in place."""
+    """Add a variance to the logarithms of Gamma variables and keep the means of these: in place."""
     for i in range(shape.shape[0]):
         if variance[i] > 0.0 and np.isfinite(shape[i]):
             wider = invert_trigamma(trigamma(shape[i]) + variance[i])

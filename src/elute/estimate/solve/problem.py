@@ -24,7 +24,7 @@ Codes = NDArray[np.int32]
 ENOUGH = 100
 """Linking clicks of a factor whose log-propensity has a standard error of .1, were all others known."""
 
-_TENTH = 10.0
+_TENTH, _HANDFUL = 10.0, 5.0
 
 
 class MergingPlan(Protocol):
@@ -99,10 +99,11 @@ def find_reliable(linking: Floats, component: Codes) -> NDArray[np.bool_]:
 
     The largest propensity is 1 (Theorem 1 leaves the scale open), but the largest of all may be a factor seen six
     times, and everything would then be known as badly as that. So only factors count that have `ENOUGH` clicks by items
-    which were shown elsewhere too, or a tenth of the most that any of their component has."""
+    which were shown elsewhere too, or a tenth of the most that any of their component has, and no fewer than a handful
+    where one has as many."""
     most = np.zeros(int(component.max(initial=0)) + 1)
     np.maximum.at(most, component, linking)
-    return np.asarray(linking >= np.minimum(ENOUGH, most / _TENTH)[component])
+    return np.asarray(linking >= np.minimum(ENOUGH, np.maximum(most / _TENTH, np.minimum(most, _HANDFUL)))[component])
 
 
 def find_scales(propensity: Floats, component: Codes, reliable: NDArray[np.bool_]) -> Floats:
