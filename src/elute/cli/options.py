@@ -82,7 +82,7 @@ _OPTIONS = (
         help="0/1, true/false, or a count.",
     ),
     click.option("--impressions", metavar="COL", help="For logs already aggregated: impressions of each row."),
-    click.option("--session", metavar="COL", help="A result page's id."),
+    click.option("--session", metavar="COL", help="The id of a page or a user: whose clicks depend on each other."),
     *_FILTERS,
     click.option("--exact", is_flag=True, help="Tell items apart by value, not by a 64-bit hash. Slower."),
     click.option(

@@ -23,6 +23,7 @@ from elute.identify.components import LinkingPlan
 from elute.log import ClickLog
 from elute.results.base import Fields, Result
 from elute.results.card import Bars, Card
+from elute.results.knowledge import describe_knowledge
 from elute.results.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -182,6 +183,8 @@ class Fit(Result):
         if parts > 1 and not baseline:
             sentence += f"; {format_count(parts)} components, each at its own scale: do not compare across them"
         sentence += f"; {caution}." if baseline else f". {caution}" if caution else "."
+        knowledge = "" if baseline else describe_knowledge(fields)
+        sentence += f" {knowledge}" if knowledge else ""
         good = fields["converged"] and (parts == 1 or baseline)
         figures = []
         if fields.get("log_likelihood") is not None:
@@ -197,6 +200,8 @@ class Fit(Result):
         if caution:
             word = "Nearly no debiasing" if fields["debiases"] else "No debiasing"
             return Card("warn", word, sentence, figures)
+        if fields.get("rung", "known") != "known":
+            return Card("warn", "Fitted, not precisely known", sentence, figures)
         return Card("good", "Fitted", sentence, figures)
 
     def card(self) -> Card:

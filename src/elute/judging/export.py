@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from elute._util.files import write_parquet
+from elute._util.text import to_one_line
 from elute.cells.filters import Filters
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
@@ -21,6 +22,7 @@ from elute.judging.agreement import compare_with_labels
 from elute.judging.grades import parse_rule
 from elute.judging.judgments import Judgments, judge
 from elute.judging.posteriors import CLICKS_ALONE
+from elute.results.knowledge import describe_knowledge
 
 BUNDLES = ("lightgbm", "xgboost")
 FORMATS = ("quepid", "opensearch", "ranklib", "trec", *BUNDLES)
@@ -69,6 +71,10 @@ def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple
         "model": fit.model,
         **written,
     }
+    if fit.summary.get("debiases") is False:
+        fields["warnings"].append(f"these are click rates, not debiased ({to_one_line(fit.summary['caution'], 200)})")
+    elif knowledge := describe_knowledge(fit.summary):
+        fields["knowledge"] = knowledge
     if not fit.converged:
         fields["warnings"].append(f"the fit did not converge ({fit.reason}); its figures may be far off")
     return fields, made

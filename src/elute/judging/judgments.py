@@ -100,7 +100,7 @@ def judge(
     withheld = {reason: n.judgments for reason, n in chosen.left.items() if n.judgments}
     kept, beside = chosen.kept, np.flatnonzero(chosen.beside)
     if not kept.any():
-        why = ", ".join(f"{reason} {n:,}" for reason, n in withheld.items())
+        why = ", ".join(f"{reason.replace('_', ' ')} {n:,}" for reason, n in withheld.items())
         estimated = not all_items and any(withheld.get(reason) for reason in _ON_REQUEST)
         out = "; `all_items=True` exports what has an estimate, marked" if estimated else ""
         raise EluteError(f"{fit.label} gives no judgments: all {len(row):,} items are withheld ({why}){out}")

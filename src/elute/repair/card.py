@@ -14,7 +14,7 @@ def describe_plan(fields: Fields) -> Card:
     with."""
     before, after = int(fields["components_before"]), int(fields["components_after"])
     if before == 1:
-        return Card("good", "Nothing to repair", "Nothing to connect: the log is recoverable as it is.")
+        return Card("calm", "Nothing to repair", "Nothing to connect: items link all factors as it is.")
     if after > 1:
         return Card("bad", "Still apart", f"Within these limits the log stays in {format_count(after)} components.")
     n, what, chart = _describe_steps(fields)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from elute.repair.plan import MergePlan
 from elute.reporting.page import Report
+from elute.reporting.ways import find_repair, suggest_judging
 from elute.results.invocation import Invocation, spell_options
 
 Lines = list[tuple[str, str]]
@@ -28,12 +29,14 @@ def list_commands(call: Invocation, page: Report, files: Files) -> Lines:
     plan, merged = page.plan, []
     if plan is not None and files.plan is not None:
         words = "--method", plan.method, *spell_options(plan.provenance.options), "--out", files.plan
-        lines.append((call.command("repair", *words), "the repair plan"))
+        lines.append((call.with_filters(plan.provenance.filters).command("repair", *words), "the repair plan"))
+        lines.append((call.command("check", "--plan", files.plan), "the verdict under the plan"))
         merged = ["--plan", files.plan] if isinstance(plan, MergePlan) and not page.check.recoverable else []
     for folder, fit in zip(files.fits, page.fits, strict=True):
         own = fit.provenance.options
         given = [*([] if "plan" in own else merged), *spell_options(own)]
-        lines.append((call.command("fit", "--model", fit.model, *given, "--out", folder), f"the fit {fit.name}"))
+        made = call.with_filters(fit.provenance.filters)
+        lines.append((made.command("fit", "--model", fit.model, *given, "--out", folder), f"the fit {fit.name}"))
     if page.audit is not None and files.audit is not None:
         fits = files.fits if "models" in page.audit else ()
         command = _audit_command(call, fits, "assumptions" in page.audit, page.audit.get("options", {}))
@@ -53,7 +56,7 @@ def list_missing(call: Invocation, page: Report, files: Files) -> Lines:
         filtered = call.with_option(check.filter.option, check.filter.value)
         lines.append((filtered.command("check"), "without the few impressions that keep it apart"))
     elif page.plan is None and not check.recoverable:
-        lines.append((call.command("repair", "--method", "merge", "--out", "plan.json"), "a repair plan"))
+        lines.append(find_repair(check, call))
     elif check.recoverable and not usable and check.log.roles.click is not None:
         lines.append((call.command("check"), "what is missing for its propensities to be estimated"))
     if check.log.roles.click is None or not (usable or page.plan is not None):
@@ -64,8 +67,7 @@ def list_missing(call: Invocation, page: Report, files: Files) -> Lines:
         lines.append((call.command("fit", *plan, "--out", "fit"), "propensities and relevance"))
     if page.audit is None:
         lines.append((f"{_audit_command(call, fits, True, {})} > audit.json", "verdicts on fits and assumptions"))
-    judge = shlex.join(["elute", "judge", fits[0], "--format", "quepid", "--out", "ratings.csv"])
-    return [*lines, (judge, "judgments that can be stood behind")]
+    return [*lines, suggest_judging(call, check.log.roles, fits[0])]
 
 
 def _audit_command(call: Invocation, fits: tuple[str, ...], assumptions: bool, options: Mapping[str, Any]) -> str:

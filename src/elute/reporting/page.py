@@ -71,7 +71,8 @@ class Report(Result):
     @property
     def figures(self) -> list[tuple[str, str]]:
         """Numbers for the first screen, each with its word."""
-        fields = self.check.to_dict()
+        planned = self.repaired is not None and self.repaired.recoverable
+        fields = (self.repaired if planned and self.repaired is not None else self.check).to_dict()
         out, known = [], fields["precision"]
         if known is not None:
             out.append((format_share(known["impressions_known_share"]), "of impressions with a known propensity"))

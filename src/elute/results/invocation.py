@@ -29,6 +29,9 @@ DEFAULTS: dict[str, Any] = {
 }
 """What `elute.read_log` and the command line take where nothing is said."""
 
+FILTERS = ("where", "max_position", "min_factor_impressions")
+"""Those of them that say which rows are read."""
+
 
 @dataclass(frozen=True)
 class Invocation:
@@ -47,6 +50,10 @@ class Invocation:
     def with_option(self, option: str, value: object) -> Invocation:
         """The same log with one option changed."""
         return Invocation(self.sources, {**self.options, option: value})
+
+    def with_filters(self, filters: Mapping[str, Any] | None) -> Invocation:
+        """The same log, of which other rows were read."""
+        return Invocation(self.sources, {**self.options, **dict.fromkeys(FILTERS), **(filters or {})})
 
     def command(self, verb: str, *extra: str) -> str:
         """A command on the same log with the same columns; passwords in URLs are left out."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -16,8 +14,8 @@ from elute.cli.text import format_count, to_one_line
 _MARKS = {"pass": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
 
 
-def show(console: Console, audit: Comparison, folder: str) -> None:
-    """Print the page; `folder` is that of the fit to take."""
+def show(console: Console, audit: Comparison, following: tuple[str, str]) -> None:
+    """Print the page; `following`: the next command, and why."""
     text = Text(f"Take {to_one_line(audit.selected)}. ", style="bold")
     text.append(to_one_line(audit.selection.sentence, 200), style="not bold")
     console.print(Padding(text, (1, 2)))
@@ -30,8 +28,7 @@ def show(console: Console, audit: Comparison, folder: str) -> None:
     for note in audit.models[0].notes:
         if note in shared:
             console.print(Padding(Text(f"- {to_one_line(note, 240)}", style="dim"), (0, 2)))
-    command = shlex.join(["elute", "judge", folder, "--format", "quepid", "--out", "ratings.csv"])
-    console.print(Text.assemble(("\n  Next: ", "bold"), command, ("   # or another format", "dim")), soft_wrap=True)
+    console.print(Text.assemble(("\n  Next: ", "bold"), following[0], (f"   # {following[1]}", "dim")), soft_wrap=True)
 
 
 def _tabulate_figures(audit: Comparison) -> Table:

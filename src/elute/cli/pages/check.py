@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -10,12 +10,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from elute.cells.factors import describe, is_position
+from elute.cells.factors import describe
 from elute.cells.filters import describe_filters
 from elute.checking.check import Check
 from elute.checking.rung import SIGNS, TONES
 from elute.cli.pages import growth, known
 from elute.cli.text import format_count, format_share, list_rows, to_one_line
+from elute.reporting.ways import find_repair
 from elute.results.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -25,13 +26,19 @@ _ISOLATED = 5
 _COMPONENTS = 8
 
 
-def show(
-    console: Console, check: Check, call: Invocation, certificate: Certificate | None = None, plan: str | None = None
-) -> None:
-    """Print the page; `plan`: the file of the plan that was given."""
+class Given(NamedTuple):
+    """What the command was given beside the log: the file of a plan, and words that a further check repeats."""
+
+    plan: str | None = None
+    words: tuple[str, ...] = ()
+
+
+def show(console: Console, check: Check, call: Invocation, given: Given) -> None:
+    """Print the page."""
+    certificate = check.certificate
     precision: list[RenderableType] = [] if certificate is None else [_show_precision(certificate), Text()]
     console.print(Padding(Group(*_list_sections(check), *precision), (1, 2, 0, 2)))
-    console.print(_suggest_next(check, call, plan), soft_wrap=True)
+    console.print(_suggest_next(check, call, given), soft_wrap=True)
 
 
 def _list_sections(check: Check) -> list[RenderableType]:
@@ -171,44 +178,36 @@ def _tabulate_warnings(check: Check) -> Table:
     return table
 
 
-def _suggest_next(check: Check, call: Invocation, plan: str | None) -> Text:
-    command, why = _find_next(check, call, plan)
+def _suggest_next(check: Check, call: Invocation, given: Given) -> Text:
+    command, why = _find_next(check, call, given)
     return Text.assemble(("  Next: ", "bold"), command, (f"   # {why}", "dim"))
 
 
-def _find_next(check: Check, call: Invocation, plan: str | None) -> tuple[str, str]:
+def _find_next(check: Check, call: Invocation, given: Given) -> tuple[str, str]:
     """The command that leads on from this rung, and why."""
+    if check.plan is not None and check.plan.method == "swap":
+        return call.command("check", *given.words), "once these swaps have been shown to users and logged"
     if check.log.roles.click is None:
         if check.recoverable:
             return call.command("check", "--explore"), "clicks say more: name their column with --click"
         return call.command("repair", "--method", "merge", "--out", "plan.json"), "the cheapest offline repair"
     if check.rung in ("loose", "known"):
-        words = () if plan is None or check.plan is None or check.plan.method != "merge" else ("--plan", plan)
-        why = "propensities and relevance" + ("; some error bars will be wide" if check.rung == "loose" else "")
-        return call.command("fit", *words, "--out", "fit"), why
+        words = () if given.plan is None else ("--plan", given.plan)
+        return call.command("fit", *words, "--out", "fit"), _describe_fit(check)
     if check.filter is not None:
         filtered = call.with_option(check.filter.option, check.filter.value)
-        return filtered.command("check"), "without the few impressions that keep it apart"
+        return filtered.command("check", *given.words), "without the few impressions that keep it apart"
+    if check.rung == "linked" and not check.log.survey.clicks.any():
+        return call.command("check", *given.words), "once something has been clicked"
     if check.rung == "linked":
         prior = "--prior", "smooth", "--allow-unidentified"
         return call.command(
             "fit", *prior, "--out", "fit"
         ), "neighbouring factors taken as alike, where clicks say nothing"
-    return _find_repair(check, call)
+    return find_repair(check, call)
 
 
-def _find_repair(check: Check, call: Invocation) -> tuple[str, str]:
-    """What may bring the components together, never by leaving out the position."""
-    positions = {column for column in check.log.roles.bias if is_position(check.log.survey.factors, column)}
-    repaired = [one for one in check.subsets or () if one.recoverable and positions <= set(one.bias)]
-    if repaired:
-        columns = ",".join(repaired[-1].bias)
-        return call.with_option("bias", columns).command("check"), "with this choice the log is linked"
-    if check.subsets is None and len(check.log.roles.bias) > 1:
-        return call.command("check", "--explore"), "which bias column breaks it"
-    if check.coarser and check.coarser[0].components == 1:
-        return call.with_option("item", ",".join(check.coarser[0].item)).command("check"), "with coarser items"
-    if check.components == len(check.structure.root):
-        words = "--method", "swap", "--out", "plan.json"
-        return call.command("repair", *words), "merging would leave one propensity for all: show items elsewhere"
-    return call.command("repair", "--method", "merge", "--out", "plan.json"), "the cheapest offline repair"
+def _describe_fit(check: Check) -> str:
+    if check.caution or (check.precision is not None and len(check.precision.log_se) == 1):
+        return "click rates: there is nothing to debias"
+    return "propensities and relevance" + ("; some error bars will be wide" if check.rung == "loose" else "")

@@ -11,6 +11,7 @@ from rich.text import Text
 from elute.cells.factors import describe
 from elute.checking.check import Check
 from elute.cli.text import format_count, format_share, to_one_line
+from elute.known.dependence import FEWEST
 
 _SHOWN = 6
 
@@ -30,10 +31,18 @@ def list_knowledge(check: Check) -> list[tuple[str, str]]:
         right = f"{shares.pairs_right:.0%} expected right"
         rows.append((format_share(shares.queries_ordered), f"of the pairs in a query are certain at 95%; {right}"))
     if found.dependence is not None:
-        by, n = found.dependence.by, format_count(found.dependence.clusters)
-        times = found.design_effect**0.5
-        rows.append((f"{times:.2g} ×", f"the errors of independent clicks (taken in above; {n} clusters by {by})"))
+        rows.append(_describe_dependence(found.design_effect**0.5, found.dependence.by, found.dependence.clusters))
     return rows
+
+
+def _describe_dependence(times: float, by: str, clusters: int) -> tuple[str, str]:
+    """By how much errors grow as clicks depend on each other, which the figures above take in."""
+    number = f"{format_count(clusters)} cluster{'' if clusters == 1 else 's'} by {to_one_line(by)}"
+    if clusters < FEWEST:
+        return "–", f"clicks may depend on each other: {number} cannot tell"
+    if times < 1.005:
+        return "1 ×", f"no sign that clicks depend on each other ({number})"
+    return f"{times:.2g} ×", f"the errors of independent clicks, as clicks depend on each other ({number}; taken in)"
 
 
 def show_missing(check: Check) -> list[RenderableType]:
@@ -63,7 +72,7 @@ def _tabulate_missing(fields: dict[str, Any], missing: dict[str, Any]) -> Table:
             Text(to_one_line(what, 120)), "", "", "no estimate", f"{format_count(link['impressions_needed'])} each"
         )
     for one in missing["factors"][:_SHOWN]:
-        error = "no estimate" if one["log_se"] is None else f"{one['log_se']:.2g}"
+        error = "no estimate" if one["log_se"] is None else f"{one['log_se']:.3g}"
         figures = format_count(one["impressions"]), format_count(one["clicks"]), error
         table.add_row(Text(to_one_line(describe(one["factor"]))), *figures, format_count(one["impressions_needed"]))
     if missing["total"] > _SHOWN:

@@ -13,7 +13,7 @@ from elute.repair.plan import MergePlan, SwapPlan
 from elute.results.invocation import Invocation
 
 _SHOWN = 12
-_MARKS = {"good": ("✓", "bold green"), "warn": ("!", "bold yellow"), "bad": ("✗", "bold red")}
+_MARKS = {"good": ("✓", "bold green"), "warn": ("!", "bold yellow"), "bad": ("✗", "bold red"), "calm": ("·", "bold")}
 
 
 def show(console: Console, plan: MergePlan | SwapPlan, call: Invocation, out: str | None) -> None:

@@ -91,6 +91,7 @@ def audit(
     from elute.cli.pages import assumptions as tests
     from elute.cli.pages import audit as page
     from elute.log import read_log
+    from elute.reporting.ways import suggest_judging
     from elute.verbs.audit import audit as run
 
     named = (*fits, *folders)
@@ -124,4 +125,4 @@ def audit(
     if found.findings is not None:
         tests.show(Console(), found.findings)
     if found.fits is not None:
-        page.show(Console(), found.fits, named[found.fits.selection.model])
+        page.show(Console(), found.fits, suggest_judging(call, log.roles, named[found.fits.selection.model]))

@@ -73,6 +73,7 @@ def check(
 
     from elute.cli.pages import check as page
     from elute.cli.pages import generic
+    from elute.known.precision import TARGET
     from elute.verbs.check import check as run
 
     verdict = run(
@@ -89,7 +90,9 @@ def check(
     if as_json:
         click.echo(verdict.to_json())
     else:
-        page.show(Console(), verdict, call, verdict.certificate, plan)
+        words = [] if target_log_se == TARGET else ["--target-log-se", f"{target_log_se:g}"]
+        words += [] if require == "estimable" else ["--require", require]
+        page.show(Console(), verdict, call, page.Given(plan, tuple(words)))
         if verdict.generic is not None:
             generic.show(Console(), verdict.generic)
     if not verdict.reaches(require):

@@ -67,7 +67,7 @@ def _parse_clip(_: click.Context, option: click.Parameter, value: str | None) ->
 @click.option("--policy-aware", is_flag=True, default=None, help="ipw, affine-ipw: average an item's propensities.")
 @click.option("--bootstrap", type=click.IntRange(min=2), metavar="B", help="pbm: error bars from B draws of clusters.")
 @click.option("--cluster", metavar="COL", help="What --bootstrap draws.  [default: the query]")
-@click.option("--allow-unidentified", is_flag=True, help="Continue with several components, each at its own scale.")
+@click.option("--allow-unidentified", is_flag=True, help="Continue with a log that is apart or not estimable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def fit(
     log: ClickLog,
@@ -81,14 +81,15 @@ def fit(
 ) -> None:
     """Propensities of factors and relevance of items, with standard errors.
 
-    Within a component the largest propensity is 1, and relevance is at that scale. A log that is not
-    recoverable is refused unless a merge plan repairs it: across components nothing can be compared. The baselines
-    naive and ctr take any log.
+    Within a component the largest propensity that is measured well is 1, and relevance is at that scale. A log that is
+    apart is refused unless a merge plan repairs it, and one whose clicks do not determine all propensities. The
+    baselines naive and ctr take any log.
     """
     from rich.console import Console
 
     from elute.cli.pages import fit as page
     from elute.errors import NotEstimable, NotRecoverable
+    from elute.reporting.ways import suggest_plan
     from elute.verbs.fit import fit as run
 
     try:
@@ -98,7 +99,7 @@ def fit(
         click.echo(f"elute: not estimable: {refused.reason} What is missing: {check}", err=True)
         click.get_current_context().exit(NOT_RECOVERABLE)
     except NotRecoverable as refused:
-        repair = call.command("repair", "--method", "merge", "--out", "plan.json")
+        repair, _ = suggest_plan(call, refused.components, log.survey.factors.num_rows)
         click.echo(
             f"elute: not recoverable: {refused.components:,} components. Repair the log first: {repair}", err=True
         )

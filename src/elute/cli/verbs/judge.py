@@ -83,7 +83,8 @@ def _show(fields: dict[str, Any]) -> None:
 
     console = Console()
     where = f"for {fields['format']}, written to {to_one_line(fields['out'], 200)}"
-    lines = [f"Rule: {fields['rule']}."]
+    lines = [f"The fit: {fields['knowledge']}"] if fields.get("knowledge") else []
+    lines.append(f"Rule: {fields['rule']}.")
     if "judgments" in fields:
         withheld = fields["withheld"]
         why = ", ".join(f"{_REASONS[reason]} {n:,}" for reason, n in withheld.items())

@@ -40,7 +40,7 @@ def plan_section(check: Check, repaired: Check, plan: MergePlan | SwapPlan) -> S
 
 def _write_lead(check: Check, repaired: Check, plan: MergePlan | SwapPlan) -> str:
     if check.recoverable:
-        return "Nothing to connect: the log is recoverable as it is."
+        return "Nothing to connect: items link all factors as it is."
     if isinstance(plan, MergePlan):
         what = f"{_count_words(len(plan.pairs), 'pair')} of factors that share one propensity"
         price = "The price is an error where the two are not seen equally often."
