@@ -82,8 +82,9 @@ def test_precision_is_one_over_the_standard_error_at_the_scale_of_relevance(tmp_
         Row("b", "z", 0.3, 1, 0.1),
     ]
     made = judged(tmp_path, rows, precision=10)
-    kept = {"narrow", "rare but well known", "never clicked, seen often", "x", "z"}
+    kept = {"narrow", "rare but well known", "never clicked, seen often", "z"}
     assert set(made.doc) == kept
+    assert made.withheld["place_not_known"] == 1  # x, of whom y, as rarely seen, says nothing
     assert made.left_out == {"imprecise": (0, 4)}
 
 
@@ -94,10 +95,10 @@ def test_without_error_bars_there_is_no_precision(tmp_path: Path) -> None:
 
 def test_nothing_left_says_why(tmp_path: Path) -> None:
     with pytest.raises(
-        EluteError, match=r"all 2 items are withheld \(no_estimate 1, alone_in_query 1\); `all_items=True`"
+        EluteError, match=r"all 2 items are withheld \(no estimate 1, alone in query 1\); `all_items=True`"
     ):
         judged(tmp_path, [Row("a", "x", NAN), Row("a", "y")])
-    with pytest.raises(EluteError, match=r"all 1 items are withheld \(no_estimate 1\)$"):
+    with pytest.raises(EluteError, match=r"all 1 items are withheld \(no estimate 1\)$"):
         judged(tmp_path, [Row("a", "x", NAN)])
 
 

@@ -17,7 +17,7 @@ from elute.cells.counts import Counts
 from elute.estimate.priors import gamma
 from elute.estimate.priors import polygamma as own
 from elute.estimate.solve.problem import pose
-from elute.known import covariance, precision
+from elute.known import covariance, shares
 from elute.known.precision import Precision, measure
 from elute.known.sample import sample_counts
 
@@ -214,6 +214,6 @@ def test_what_nobody_saw_does_not_look_average() -> None:
 
 def test_precision_costs_no_more_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many queries and items are looked at as is stated, at most."""
-    monkeypatch.setattr(precision, "QUERIES", 20)
-    shares = measure_table(sparse()).shares
-    assert shares.queries_sampled <= 20 and shares.items_sampled <= 100
+    monkeypatch.setattr(shares, "QUERIES", 20)
+    found = measure_table(sparse()).shares
+    assert found.queries_sampled <= 20 and found.items_sampled <= 100

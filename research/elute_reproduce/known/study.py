@@ -11,7 +11,7 @@ from elute.auditing.assumptions.brief import assess_briefly
 from elute.checking.check import Check, check
 from elute.estimate.priors.gamma import know_items
 from elute.estimate.solve.problem import Floats
-from elute.known.pairs import CERTAIN, OWN, beats, find_signs
+from elute.known.pairs import CERTAIN, OWN, compare, find_signs
 from elute.known.precision import Precision
 from elute.log import read_log
 from elute.reporting.charts import specs
@@ -124,8 +124,7 @@ def _compare_pairs(found: Precision, truth: Floats, query: np.ndarray) -> tuple[
         a, b = rows[a], rows[b]
         differ = truth[a] != truth[b]
         a, b = a[differ], b[differ]
-        p = beats(know.shape[a], know.rate[a], know.shape[b], know.rate[b])
-        p = signs.adjust(p, (know.evidence[a] + know.evidence[b]) / 2)
+        p = compare(*know, a, b, signs)
         sure, right = np.maximum(p, 1 - p), (p > 0.5) == (truth[a] > truth[b])
         certain = (sure >= CERTAIN) & own[a] & own[b]
         totals += len(a), certain.sum(), (certain & right).sum(), sure.sum(), right.sum()

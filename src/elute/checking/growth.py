@@ -18,7 +18,8 @@ from elute.estimate.partitioned.items import select_items
 from elute.estimate.priors.gamma import know_items
 from elute.estimate.solve.problem import Floats
 from elute.known.pairs import find_signs, order_items
-from elute.known.precision import Precision, draw_queries
+from elute.known.precision import Precision
+from elute.known.shares import draw_queries
 
 FORWARD = (2.0, 4.0, 10.0)
 

@@ -45,7 +45,9 @@ def read_posteriors(fit: Fit) -> ItemPosteriors:
         *(_read_column(table, name) for name in ("clicks", "relevance", "impressions"))
     )
     exposure = rate - b
-    return ItemPosteriors(shape, rate, exposure / (exposure + max(a, 1.0) * b / a), (float(a), float(b)), True)
+    return ItemPosteriors(
+        shape, rate, exposure / (exposure + min(max(a, 1.0), 3.0) * b / a), (float(a), float(b)), True
+    )
 
 
 def _read_column(table: pa.Table, name: str) -> Floats:

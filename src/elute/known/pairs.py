@@ -98,7 +98,7 @@ def order_items(
         others = np.unique(np.linspace(0, n - 1, min(n, OTHERS)).astype(np.int64))
         a, b = rows[:, :, None], rows[:, None, others]
         apart = component[a] != component[b]
-        p = signs.adjust(beats(shape[a], rate[a], shape[b], rate[b]), (evidence[a] + evidence[b]) / 2)
+        p = compare(shape, rate, evidence, a, b, signs)
         p = np.where(apart, 0.5, p)
         p[:, others, np.arange(len(others))] = np.nan  # itself
         place[rows], left[rows] = np.nanmean(p, axis=2), np.nanmean(4.0 * p * (1.0 - p), axis=2)
@@ -111,6 +111,14 @@ def order_items(
         else (np.empty(0, np.int64), np.empty(0), np.empty(0))
     )
     return Order(place, left, evidence, codes, right, sure)
+
+
+def compare(shape: Floats, rate: Floats, evidence: Floats, a: Ints, b: Ints, signs: Signs) -> Floats:
+    """P(r_a > r_b) by numbers of items. Of a pair that has evidence of its own, as sure as the log shows signs to be.
+    Of another the prior is the most part, and how far to believe it the log does not show: halfway between the two."""
+    p, own = beats(shape[a], rate[a], shape[b], rate[b]), (evidence[a] >= OWN) & (evidence[b] >= OWN)
+    told = signs.adjust(p, np.where(own, (evidence[a] + evidence[b]) / 2, 1.0))
+    return np.where(own, told, (p + told) / 2)
 
 
 def find_signs(shape: Floats, rate: Floats, evidence: Floats, query: Ints, component: NDArray[np.integer]) -> Signs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,37 +18,22 @@ from numpy.typing import NDArray
 from elute.cells.counts import Clustered
 from elute.estimate.models.pbm import PBM
 from elute.estimate.partitioned.items import select_items
-from elute.estimate.priors.gamma import CellInformation, Population, fit_population, know_items, weigh_cells
+from elute.estimate.priors.gamma import CellInformation, Population, fit_population, weigh_cells
 from elute.estimate.solve import boundary
 from elute.estimate.solve.laplacian import diagonal
 from elute.estimate.solve.problem import Floats, find_scales
 from elute.identify.information import find_references
 from elute.known.covariance import Covariance, find_covariance
 from elute.known.dependence import Dependence, find_effects, score_impressions, score_items, sum_squares
-from elute.known.pairs import Order, find_signs, order_items
 from elute.known.sample import Sample
+from elute.known.shares import Shares, measure_order
 from elute.progress import Progress, silent
 
 TARGET = 0.1
 """Standard error of a log propensity that counts as known: within 10%, or 20% with 95% confidence. A ranker that
 weighs clicks by 1/propensity is then off by as much."""
 
-QUERIES, ITEMS = 2_000, 40_000
-"""Queries and items, at most, whose order is looked at: shares of them are within 2 points with 95% confidence."""
-
-_SEED = 0
-
 Flags = NDArray[np.bool_]
-
-
-class Shares(NamedTuple):
-    """What is known of items and queries, from as many as were sampled; None where the log has no queries."""
-
-    items_known: float
-    items_sampled: int
-    queries_ordered: float | None
-    pairs_right: float | None
-    queries_sampled: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +173,7 @@ def measure(
     fair = select_items(problem.cells, np.flatnonzero(sample.fair))
     error = log_se * np.sqrt(weighted.sum() / max(float(info.expected.sum()), np.finfo(float).tiny))
     population = fit_population(fair, o, error, problem.component, totals)
-    shares = _measure_order(sample, np.where(apart, np.nan, o), error, population)
+    shares = measure_order(sample, np.where(apart, np.nan, o), error, population)
     said = *notes, *_describe_approximations(sample, covariance, int((fitted.apart & ~apart).sum()))
     return Precision(
         sample,
@@ -202,7 +187,7 @@ def measure(
         found,
         population,
         shares,
-        (*notes, *said),
+        said,
     )
 
 
@@ -253,37 +238,6 @@ def _find_baseline(sample: Sample, w: Floats, poisson: Covariance) -> Floats:
     if len(poisson.matrix):
         return poisson.variance
     return diagonal(*sample.problem.cells[:2], w, sample.problem.n_factors)
-
-
-def _measure_order(sample: Sample, o: Floats, log_se: Floats, population: Population) -> Shares:
-    """Of some queries, or of some items where there are none. `log_se`: of the propensities at hand, which those of a
-    sample are less sure than."""
-    chosen, query = draw_queries(sample)
-    know = know_items(sample.problem.cells, o, log_se, population, chosen)
-    component = sample.problem.item_component[chosen]
-    signs = find_signs(*know, query, component)
-    found: Order = order_items(*know, query, component, population.overall(sample.shown), signs)
-    some = len(found.query) > 0
-    return Shares(
-        items_known=float(found.known.mean()),
-        items_sampled=len(chosen),
-        queries_ordered=float(found.certain.mean()) if some else None,
-        pairs_right=float(found.right.mean()) if some else None,
-        queries_sampled=len(found.query),
-    )
-
-
-def draw_queries(sample: Sample) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Items, and the query of each, of as many queries as are looked at; items alone where queries are not known."""
-    rng, every = np.random.default_rng(_SEED), np.flatnonzero(sample.fair)
-    item, query = sample.members or (every, every)
-    if not sample.fair.all():
-        item, query = item[sample.fair[item]], query[sample.fair[item]]
-    codes, sizes = np.unique(query, return_counts=True)
-    drawn = rng.permutation(len(codes))[: ITEMS if sample.members is None else QUERIES]
-    drawn = drawn[: max(1, int(np.searchsorted(np.cumsum(sizes[drawn]), ITEMS)))]
-    rows = np.flatnonzero(np.isin(query, codes[drawn]))
-    return item[rows], query[rows]
 
 
 def _describe_approximations(sample: Sample, covariance: Covariance, untied: int) -> tuple[str, ...]:

@@ -79,10 +79,10 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     n, components = estimator.iterations_, int(fit.summary["components"])
     ended = "converged" if estimator.converged_ else "NOT converged"
     how = f"{fit.model}: {ended} after {format_count(n)} iteration{'' if n == 1 else 's'}"
-    text = Text(f"{how} ({estimator.seconds_:.2f} s), log-likelihood {estimator.log_likelihood_:,.1f}.", style="bold")
-    knowledge = describe_knowledge(fit.summary)
+    text, knowledge = Text(), describe_knowledge(fit.summary)
     if knowledge and not fit.summary["baseline"]:
-        text.append(f"\n{SIGNS[fit.summary['rung']]} {knowledge}", style=_STYLES[fit.summary["rung"]])
+        text.append(f"{SIGNS[fit.summary['rung']]} {knowledge}\n", style=_STYLES[fit.summary["rung"]])
+    text.append(f"{how} ({estimator.seconds_:.2f} s), log-likelihood {estimator.log_likelihood_:,.1f}.", style="bold")
     if estimator.reason_:
         text.append(f"\n{to_one_line(estimator.reason_, 400)}", style="red")
     if fit.summary["baseline"]:

@@ -7,7 +7,9 @@ items never clicked.
 
 - **The prior's mean μ depends on where the item was shown**, and must: a ranker sees to it that items far down are
   worse. One mean for all would have every item that nobody saw look average, and so reward the bottom of the page. The
-  mean relevance under factor t is μ_t = c_t/(n_t·o_t); an item's μ is their mean over its impressions. The shape a is
+  mean relevance under factor t is μ_t = c_t/(n_t·o_t); an item's μ is their mean over its impressions, times how much
+  items of as many impressions (by powers of two) are clicked more or less than that says: what a ranker shows rarely is
+  worse than what it shows often at the same place. The shape a is
   one for all: a prior says as much as `a` clicks do. It shows in how items of the same mean differ: two impressions
   of an item have clicks of covariance p·p'/a, so E (C - M)² = Σ n·p(1-p) + (M² - Σ n·p²)/a with p = μ·o, M = Σ n·p.
   Items shown once say nothing of it.
@@ -17,8 +19,8 @@ items never clicked.
 - **Propensities have errors**: with weights m = n·o/E of an item's factors, Σ m·se bounds the error of log E. Its
   square is added to the variance of log r (`polygamma.widen`).
 
-`evidence` is the share of the posterior that is the item's own: E against the prior's a/μ, or 1/μ, the exposure of a
-click, where that is more.
+`evidence` is the share of what is known that is the item's own: E against the exposure in which an item of its factors
+has a clicks on average, but one at least and three at most.
 """
 
 from __future__ import annotations
@@ -41,6 +43,10 @@ SAMPLE = 20_000
 _SHAPES = 0.05, 200.0
 """Of a: from items that are nearly all or nothing to items that are nearly alike."""
 
+_SIZES = 24
+_ENOUGH = 3.0
+"""Clicks, expected of an item as it was shown, that are evidence whatever the prior says."""
+
 _ROUNDS = 8
 _TOLD = 10
 """Impressions of a cell from which its clicks count as binomial."""
@@ -50,12 +56,14 @@ _BORROWED = 10.0
 
 
 class Population(NamedTuple):
-    """The prior of all items. `mean`: of relevance by factor; `shape`: what it says, in clicks; `dispersion`: the
-    variance of clicks over that of independent ones, at least 1."""
+    """The prior of all items. `shape`: what it says, in clicks; `mean`: of relevance by factor; `dispersion`: the
+    variance of clicks over that of independent ones, at least 1; `sizes`: what to multiply the mean by, for items of 1,
+    of 2 or 3, of 4 to 7 impressions, and so on."""
 
     shape: float
     mean: Floats
     dispersion: float
+    sizes: Floats = np.ones(1)
 
     def overall(self, shown: Floats) -> tuple[float, float]:
         """Shape and rate at the mean over all impressions: what an item is compared with that is alone; `shown` by
@@ -81,8 +89,26 @@ def fit_population(
     mean = average_relevance(shown, clicked, o, log_se, component)
     every = len(cells.offsets) - 1
     chosen = np.unique(np.linspace(0, every - 1, min(every, SAMPLE)).astype(np.int64))
-    shape = 1.0 / _fit_spread(*_list_moments(*cells, o, mean, chosen))
-    return Population(shape, mean, measure_dispersion(*cells, np.nan_to_num(o)))
+    sizes = _compare_sizes(*_gather(*cells, o, mean, np.zeros(len(o)), chosen))
+    shape = 1.0 / _fit_spread(*_list_moments(*cells, o, mean, sizes, chosen))
+    return Population(shape, mean, measure_dispersion(*cells, np.nan_to_num(o)), sizes)
+
+
+def _compare_sizes(clicks: Floats, exposure: Floats, mean: Floats, _: Floats, shown: Floats) -> Floats:
+    """Clicks over those expected by where items were shown, by powers of two of their impressions, steadied by a few
+    clicks as expected."""
+    group, known = _group_sizes(shown), np.isfinite(clicks)
+    got, due = (np.bincount(group[known], part[known], _SIZES) for part in (clicks, mean * exposure))
+    return np.asarray((got + _BORROWED) / (due + _BORROWED))
+
+
+def _group_sizes(shown: Floats) -> NDArray[np.int64]:
+    return np.minimum(np.log2(np.maximum(shown, 1.0)).astype(np.int64), _SIZES - 1)
+
+
+def _expect(mean: Floats, shown: Floats, population: Population) -> Floats:
+    """The prior's mean of items, by where and how often they were shown."""
+    return mean if len(population.sizes) == 1 else mean * population.sizes[_group_sizes(shown)]
 
 
 def _fit_spread(squares: Floats, noise: Floats, pairs: Floats) -> float:
@@ -119,11 +145,11 @@ def know_items(
     """The posterior of some items, all by default; `o` and `log_se` by factor. A propensity without an error (NaN)
     counts as known."""
     chosen = np.arange(len(cells.offsets) - 1) if items is None else np.asarray(items, np.int64)
-    clicks, exposure, mean, spread = _gather(*cells, o, population.mean, np.nan_to_num(log_se), chosen)
-    a, b = population.shape, population.shape / mean
+    clicks, exposure, average, spread, shown = _gather(*cells, o, population.mean, np.nan_to_num(log_se), chosen)
+    a, b = population.shape, population.shape / _expect(average, shown, population)
     weight = _binomial(*cells[:3], np.nan_to_num(o), (a + clicks) / (b + exposure), chosen) / population.dispersion
     shape, rate = a + weight * clicks, b + weight * exposure
-    evidence = weight * exposure / (max(a, 1.0) / mean + weight * exposure)
+    evidence = weight * exposure / (min(max(a, 1.0), _ENOUGH) / average + weight * exposure)
     widen(shape, rate, spread**2)
     return Knowledge(shape, rate, evidence)
 
@@ -142,7 +168,8 @@ class CellInformation(NamedTuple):
 def weigh_cells(cells: Cells, o: Floats, population: Population) -> CellInformation:
     """What every cell says of propensities."""
     every, sizes = np.arange(len(cells.offsets) - 1), np.diff(cells.offsets)
-    clicks, exposure, mean, _ = _gather(*cells, o, population.mean, np.zeros(len(o)), every)
+    clicks, exposure, mean, _, shown = _gather(*cells, o, population.mean, np.zeros(len(o)), every)
+    mean = _expect(mean, shown, population)
     clicks = np.nan_to_num(clicks)
     rate = np.divide(clicks, exposure, out=np.zeros_like(exposure), where=exposure > 0)
     seen = cells.impressions * np.nan_to_num(o)[cells.factor]
@@ -186,6 +213,7 @@ def _list_moments(
     clicks: Amounts,
     o: Floats,
     mean: Floats,
+    sizes: Floats,
     items: NDArray[np.int64],
 ) -> tuple[Floats, Floats, Floats]:
     """By item: (C - M)², Σ n·p(1-p) and M² - Σ n·p², over cells of known propensity."""
@@ -196,7 +224,7 @@ def _list_moments(
         for cell in range(offsets[items[i]], offsets[items[i] + 1]):
             shown += impressions[cell]
             mu += impressions[cell] * mean[factor[cell]]
-        mu /= shown
+        mu *= sizes[min(int(math.log2(max(shown, 1.0))), len(sizes) - 1)] / shown
         total = expected = own = 0.0
         for cell in range(offsets[items[i]], offsets[items[i] + 1]):
             if o[factor[cell]] > 0.0:
@@ -218,11 +246,11 @@ def _gather(
     mean: Floats,
     log_se: Floats,
     items: NDArray[np.int64],
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """By item: clicks (NaN where some were made under an unknown propensity), exposure, the prior's mean, and a bound
-    on the error of its log exposure."""
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """By item: clicks (NaN where some were made under an unknown propensity), exposure, the prior's mean, a bound on
+    the error of its log exposure, and impressions."""
     n = items.shape[0]
-    total, reach, mu, spread = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    total, reach, mu, spread, shows = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     for i in range(n):
         shown = 0.0
         for cell in range(offsets[items[i]], offsets[items[i] + 1]):
@@ -238,7 +266,8 @@ def _gather(
         mu[i] = mu[i] / shown if shown > 0.0 else mean[factor[offsets[items[i]]]]
         if reach[i] > 0.0:
             spread[i] /= reach[i]
-    return total, reach, mu, spread
+        shows[i] = shown
+    return total, reach, mu, spread, shows
 
 
 @jit
