@@ -42,7 +42,7 @@ def _describe_dependence(times: float, by: str, clusters: int) -> tuple[str, str
         return "–", f"clicks may depend on each other: {number} cannot tell"
     if times < 1.005:
         return "1 ×", f"no sign that clicks depend on each other ({number})"
-    return f"{times:.2g} ×", f"the errors of independent clicks, as clicks depend on each other ({number}; taken in)"
+    return f"{times:.2g} ×", f"the errors of independent clicks, as clicks depend on each other ({number})"
 
 
 def show_missing(check: Check) -> list[RenderableType]:
