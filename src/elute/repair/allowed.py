@@ -19,15 +19,16 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Allowed:
-    """`only_positions`: mask of factors that may be targets. `exclude_items`: mask of items that may not
-    move. `min_impressions`: what an item needs at its source. `max_position_change`: largest distance
-    of the values `position` (one a factor) between source and target."""
+    """`only_positions`: mask of factors that may be targets, `only_sources` of those that may be sources.
+    `exclude_items`: mask of items that may not move. `min_impressions`: what an item needs at its source.
+    `max_position_change`: largest distance of the values `position` (one a factor) between source and target."""
 
     only_positions: Mask | None = None
     exclude_items: Mask | None = None
     min_impressions: int = 0
     max_position_change: float | None = None
     position: Floats | None = None
+    only_sources: Mask | None = None
 
     def __post_init__(self) -> None:
         if self.max_position_change is not None and self.position is None:
@@ -72,6 +73,8 @@ def list_source_conditions(cells: FittedCells, allowed: Allowed) -> list[Conditi
         Condition(is_positive(cells.relevance)[item], "none of its items has a relevance above 0"),
         Condition(is_positive(cells.propensity)[cells.factor], "none of its factors has a propensity above 0"),
     ]
+    if allowed.only_sources is not None:
+        stages.append(Condition(allowed.only_sources[cells.factor], "none of its factors may be left"))
     if allowed.exclude_items is not None:
         stages.append(Condition(~allowed.exclude_items[item], "all its usable items are excluded"))
     if allowed.min_impressions > 0:

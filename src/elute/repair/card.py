@@ -5,6 +5,7 @@ from __future__ import annotations
 from elute._util.text import format_count
 from elute.cells.factors import describe
 from elute.identify.merged import MergedFactors
+from elute.repair.swapping.card import describe_swaps
 from elute.results.base import Fields
 from elute.results.card import Bars, Card
 
@@ -12,6 +13,8 @@ from elute.results.card import Bars, Card
 def describe_plan(fields: Fields) -> Card:
     """The card of a plan's fields. A plan that connects everything is good only where it leaves something to debias
     with."""
+    if fields["method"] == "swap":
+        return describe_swaps(fields)
     before, after = int(fields["components_before"]), int(fields["components_after"])
     if before == 1:
         return Card("calm", "Nothing to repair", "Nothing to connect: items link all factors as it is.")
@@ -37,14 +40,8 @@ def describe_plan(fields: Fields) -> Card:
 
 def _describe_steps(fields: Fields) -> tuple[int, str, Bars]:
     """How many steps the plan takes to connect the log, what they are, and their costs."""
-    if fields["method"] == "merge":
-        pairs = fields["pairs"]
-        names = [f"{describe(pair['a'])} with {describe(pair['b'])}" for pair in pairs]
-        n, what = len(pairs), "of factors that share one propensity"
-        bars = Bars("Cost of each pair", names, [pair["cost"] for pair in pairs])
-        return n, f"{format_count(n)} pair{'' if n == 1 else 's'} {what}", bars
-    swaps, n = fields["swaps"], int(fields["components_before"]) - 1
-    names = ["·".join(map(str, swap["item"].values())) + f" under {describe(swap['to'])}" for swap in swaps]
-    shown = [float(swap["impressions_planned"] or swap["impressions_needed"]) for swap in swaps]
-    bars = Bars("Impressions of each swap", names, shown)
-    return n, f"{format_count(n)} swap{'' if n == 1 else 's'} shown to users", bars
+    pairs = fields["pairs"]
+    names = [f"{describe(pair['a'])} with {describe(pair['b'])}" for pair in pairs]
+    n, what = len(pairs), "of factors that share one propensity"
+    bars = Bars("Cost of each pair", names, [pair["cost"] for pair in pairs])
+    return n, f"{format_count(n)} pair{'' if n == 1 else 's'} {what}", bars

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +27,16 @@ from elute.results.provenance import Provenance
 
 Pairs = NDArray[np.int64]
 Row = dict[str, Any]
+
+FORECAST = (
+    *("impressions", "users_lose", "log_lengths", "days"),
+    *("largest_log_se_before", "largest_log_se", "median_log_se"),
+)
+"""What a swap plan takes and gives: impressions shown elsewhere, expected clicks lost, time (as a multiple of the log's
+and in days, where it is known how many the log has), standard errors of log propensities before and after."""
+
+LIMITS = ("target_se", "share", "log_days", "fixed", "movable", "notes")
+"""What a swap plan was made for."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +61,22 @@ class Swap:
     target: Row
     cost: float
     impressions_needed: int
-    """Impressions of the item under its new factor that bring the link to the wanted standard error."""
-    impressions_needed_at_source: int
-    """Further impressions under the factor it is known from, where the log has too few."""
+    """Impressions of the item under its new factor: its part of what brings the link to the wanted standard error."""
     click_probability: float
     """Of the item under its new factor, as far as is known."""
+    users_lose: float
+    """Expected clicks that all of these impressions cost."""
+    share: float
+    """Of the pages of its query that have this place, for as long as the plan runs."""
+    query: object = None
+    """None where the log has no queries."""
     impressions_planned: int | None = None
     """Its part of a budget."""
+
+    @property
+    def impressions(self) -> int:
+        """How often it is to be shown."""
+        return self.impressions_needed if self.impressions_planned is None else self.impressions_planned
 
     def to_dict(self) -> Row:
         fields = asdict(self)
@@ -178,10 +197,20 @@ class SwapPlan(Plan):
     """Items to show under other factors: a spanning tree over the components, and more where a budget allows."""
 
     swaps: tuple[Swap, ...] = ()
-    apart: tuple[Row, ...] = ()
-    """Components that the constraints leave apart: an example factor, and the reason."""
+    parts_before: int = 1
+    """Parts of the log within which chains of clicks determine all ratios; more than components where some items that
+    link factors were never clicked."""
+    parts_after: int = 1
+    infeasible: tuple[Row, ...] = ()
+    """Parts that stay apart: an example factor, and the constraint that stands in the way."""
     precision: tuple[Row, ...] = ()
     """With a budget: for each factor the predicted standard error before and after."""
+    forecast: Row = field(default_factory=dict)
+    """What the plan takes and gives: `users_lose`, `impressions`, `log_lengths`, `days`, `largest_log_se`, …"""
+    limits: Row = field(default_factory=dict)
+    """What was asked: `target_se`, `share`, `log_days`; which columns are `fixed` (with why) and `movable`; `notes`."""
+    designs: tuple[Row, ...] = ()
+    """Standard experiments beside the plan, with the same figures."""
 
     method: ClassVar[str] = "swap"
 
@@ -197,17 +226,25 @@ class SwapPlan(Plan):
         clicked as expected: for predictions, not for estimates."""
         item = _find_item_codes(counts.items, [swap.item for swap in self.swaps])
         factor = self.pairs_of(counts.factors)[:, 1]
-        shown = np.array([swap.impressions_planned or swap.impressions_needed for swap in self.swaps], np.int64)
-        clicked = np.rint(shown * np.array([swap.click_probability for swap in self.swaps])).astype(np.int64)
+        shown = np.array([swap.impressions for swap in self.swaps], np.int64)
+        expected = np.cumsum(shown * np.array([swap.click_probability for swap in self.swaps]))
+        clicked = np.diff(np.floor(expected + 0.5), prepend=0.0).astype(np.int64)  # in all as many as expected
         cells = add_cells(
             (counts.offsets, counts.factor, counts.impressions, counts.clicks), item, factor, shown, clicked
         )
         return replace(counts, offsets=cells[0], factor=cells[1], impressions=cells[2], clicks=cells[3])
 
     def to_dict(self) -> Row:
-        fields = {**self._common_fields(), "swaps": [swap.to_dict() for swap in self.swaps]}
-        if self.apart:
-            fields["apart"] = list(self.apart)
+        fields = {
+            **self._common_fields(),
+            "parts_before": self.parts_before,
+            "parts_after": self.parts_after,
+            **self.forecast,
+            **self.limits,
+            "infeasible": list(self.infeasible),
+            "swaps": [swap.to_dict() for swap in self.swaps],
+            "designs": list(self.designs),
+        }
         if self.precision:
             fields["precision"] = list(self.precision)
         return {**fields, "provenance": asdict(self.provenance)}
@@ -238,8 +275,17 @@ def load(path: str | Path) -> MergePlan | SwapPlan:
         if fields["method"] == "merge":
             pairs = tuple(Pair(**pair) for pair in fields["pairs"])
             return MergePlan(*head, pairs=pairs, bound=fields["bound"], merged=MergedFactors.from_fields(fields))
-        swaps = tuple(_read_swap(swap) for swap in fields["swaps"])
-        return SwapPlan(*head, swaps, tuple(fields.get("apart", ())), tuple(fields.get("precision", ())))
+        return SwapPlan(
+            *head,
+            swaps=tuple(_read_swap(swap) for swap in fields["swaps"]),
+            parts_before=fields["parts_before"],
+            parts_after=fields["parts_after"],
+            infeasible=tuple(fields["infeasible"]),
+            precision=tuple(fields.get("precision", ())),
+            designs=tuple(fields["designs"]),
+            forecast={name: fields[name] for name in FORECAST},
+            limits={name: fields[name] for name in LIMITS},
+        )
     except FileNotFoundError:
         raise EluteError(f"there is no plan '{path}'; make one with `elute.merge` or `elute.swap`") from None
     except (KeyError, TypeError, ValueError) as error:

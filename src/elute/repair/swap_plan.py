@@ -1,10 +1,10 @@
-"""`elute.swap`: the fewest and cheapest items to show elsewhere so that a log becomes recoverable."""
+"""`elute.swap`: what to show elsewhere so that a log becomes recoverable, as a search engine could carry it out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,27 +13,73 @@ from numpy.typing import NDArray
 from elute.cells.factors import is_position, to_rows
 from elute.checking.check import Check
 from elute.errors import EluteError
-from elute.estimate.models.pbm import PBM
+from elute.kernels.unionfind import find_roots, join_edges, singletons
 from elute.progress import Progress, silent
-from elute.repair.allowed import Allowed, FittedCells
+from elute.repair.allowed import Allowed
 from elute.repair.budget import Objective, Spending, spend
-from elute.repair.merge_plan import plan_merges
 from elute.repair.plan import MergePlan, Swap, SwapPlan
-from elute.repair.swap import SpanningSwaps, SwapArrays, compute_costs, find_minimum_swaps, impressions_needed
+from elute.repair.swapping.anywhere import list_swaps_anywhere
+from elute.repair.swapping.comparison import compare_designs, describe_forecast
+from elute.repair.swapping.designs import TOP
+from elute.repair.swapping.expected import Expected, expect, to_fitted_cells
+from elute.repair.swapping.feasible import NO_CANDIDATES, Candidates, list_swaps
+from elute.repair.swapping.forecast import Errors, Forecast, Shown, find_effects
+from elute.repair.swapping.links import Link, find_links, join_parts, price
+from elute.repair.swapping.movable import Movable, find_movable
+from elute.repair.swapping.obstacles import Obstacle, find_obstacles
+from elute.repair.swapping.traffic import Traffic, count_pages, find_traffic
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 TARGET_SE = 0.1
+
+SHARE = 0.1
+"""Of a query's pages that a plan may change by default."""
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What a real system allows. Positions are values of the position column; items are rows of item columns."""
+    """What a real system allows. Positions are values of the position column; items are rows of item columns; `fixed`
+    and `movable` are bias columns. At most `share` of the pages of a query are changed, for `days` days, of which the
+    log has `log_days`; without these for as long as the log took."""
 
     max_position_change: float | None = None
     only_positions: Sequence[float] | None = None
     exclude_items: pa.Table | None = None
     min_impressions: int = 0
+    fixed: Sequence[str] = ()
+    movable: Sequence[str] = ()
+    share: float = SHARE
+    days: float | None = None
+    log_days: float | None = None
+
+    @property
+    def lengths(self) -> float:
+        """How long the plan may run, as a multiple of the time of the log."""
+        if self.days is None:
+            return 1.0
+        if self.log_days is None:
+            raise EluteError("`days=` needs `log_days=`: how many days the log covers")
+        return self.days / self.log_days
+
+
+class _Ground(NamedTuple):
+    """What every step of planning looks at."""
+
+    check: Check
+    constraints: Constraints
+    allowed: Allowed
+    movable: Movable
+    traffic: Traffic
+    expected: Expected
+
+    def list_swaps(self, linking: bool) -> Candidates:
+        pages = self.constraints.share * self.constraints.lengths
+        given = self.traffic, self.expected, self.movable.kind, pages, self.allowed
+        if self.traffic.names is None and self.check.log.roles.query is None:
+            return list_swaps_anywhere(self.check.counts, *given) if linking else list_swaps(*given, linking)
+        return list_swaps(*given, linking)
 
 
 def plan_swaps(
@@ -46,37 +92,138 @@ def plan_swaps(
     budget: int | None = None,
     objective: Objective = "max",
     first: MergePlan | None = None,
+    top: int = TOP,
     date: str | None = None,
     progress: Progress = silent,
 ) -> SwapPlan:
-    """Plan the swaps of least total cost (Algorithm 2): K - 1 of them for K components.
+    """Plan the swaps that join all parts of the log, by a spanning tree of least cost (Algorithm 2), within what a
+    search engine can do: items move along movable columns, within pages of their query, at places that these have, on
+    as many of the pages as may be changed.
 
     `relevance` by item and `propensity` by factor (codes of `check.counts`) may come from anywhere; without
-    them the position-based model is fitted to the log under a merge plan, as the paper does. Each swap says
-    how many impressions bring the standard error of the new link's log-propensity ratio under `target_se`.
-    With a `budget` of impressions the plan also spends what the links leave, where it most reduces the
-    largest (or the mean) standard error.
-    `first`: the merge plan to fit under, by default the cheapest.
+    them the position-based model is fitted to the log under `first`, a merge plan, as the paper does. Swaps are shown
+    often enough to bring the standard error of each link's log-propensity ratio under `target_se`, where traffic allows
+    it. With a `budget` of impressions the plan also spends what the links leave, where it most reduces the
+    largest (or the mean) standard error. `top`: how many results the design shuffles that the plan is compared with.
     """
-    allowed = _translate_constraints(check, constraints or Constraints())
-    counts = check.counts
-    if relevance is None or propensity is None:
-        fit = PBM(relevance_prior="none", progress=progress).fit(counts, first or plan_merges(check))
-        relevance, propensity = fit.relevance_values_, fit.propensity_
-    cells = FittedCells(counts.offsets, counts.factor, counts.impressions, relevance, propensity, check.found.of_factor)
-    found = find_minimum_swaps(cells, allowed)
-    spending = None
+    limits = constraints or Constraints()
+    movable = find_movable(check, limits.fixed, limits.movable)
+    expected = expect(check, relevance, propensity, first, list(movable.columns), progress)
+    progress("looking for swaps", 0, 0)
+    allowed = _translate_constraints(check, limits)
+    ground = _Ground(check, limits, allowed, movable, find_traffic(check), expected)
+    effect = float(np.median(find_effects(check)))
+    needed = effect / target_se**2
+    pages = count_pages(ground.traffic, movable.kind)
+    free = np.floor(limits.share * limits.lengths * pages).astype(np.int64)
+    links = find_links(ground.list_swaps(linking=True), expected, free, needed)
+    chosen, spending = _Chosen.of_links(links), None
     if budget is not None:
-        spending = spend(cells, found.swaps, budget, allowed, objective)
+        chosen, spending = _spend(ground, chosen, budget, objective)
+    forecast = Forecast(check, expected, chosen.shown)
+    before, after = forecast.measure(0.0), forecast.measure()
+    changed = np.bincount(chosen.swaps.query, chosen.impressions, len(pages))
+    longest = float((changed / np.maximum(pages, 1)).max(initial=0.0)) / limits.share
+    share = chosen.impressions / np.maximum(pages[chosen.swaps.query] * longest, 1e-9)
+    lost = chosen.impressions * chosen.swaps.loss
+    joined = join_parts(expected, links)
+    obstacles = find_obstacles(ground.traffic, expected, movable, allowed, limits.share * limits.lengths, joined)
     return SwapPlan(
         provenance=check.log.provenance(date),
         components_before=check.components,
-        components_after=check.components - len(found.swaps.item),
-        cost=float(found.swaps.cost.sum()),
-        swaps=_list_swaps(check, cells, found.swaps, target_se, spending),
-        apart=_describe_apart(check, found),
-        precision=_describe_precision(check, spending),
+        components_after=_count_components(check, chosen.swaps),
+        cost=float(price(chosen.swaps, expected).sum()),
+        swaps=_list_swaps(ground, chosen, share, lost, budget is not None),
+        parts_before=expected.parts,
+        parts_after=int(joined.max(initial=0)) + 1,
+        infeasible=_describe_obstacles(check, joined[expected.part], obstacles),
+        precision=_describe_precision(check, before, after) if budget is not None else (),
+        forecast=describe_forecast(
+            before, after, float(chosen.impressions.sum()), float(lost.sum()), longest, limits.log_days
+        ),
+        limits={
+            "target_se": target_se,
+            "share": limits.share,
+            "log_days": limits.log_days,
+            "fixed": movable.fixed,
+            "movable": list(movable.columns),
+            "notes": _write_notes([effect / link.information for link in links], target_se, spending),
+        },
+        designs=_compare(ground, target_se, after, top) if expected.parts > 1 or budget is not None else (),
     )
+
+
+class _Chosen(NamedTuple):
+    """Swaps, and how often each is shown."""
+
+    swaps: Candidates
+    impressions: Ints
+
+    @classmethod
+    def of_links(cls, links: list[Link]) -> _Chosen:
+        swaps = NO_CANDIDATES
+        for link in links:
+            swaps = swaps.append(link.swaps)
+        return cls(swaps, np.concatenate([np.empty(0, np.int64), *(link.impressions for link in links)]))
+
+    @property
+    def shown(self) -> Shown:
+        return Shown(self.swaps.item, self.swaps.target, self.impressions.astype(np.float64))
+
+
+def _spend(ground: _Ground, links: _Chosen, budget: int, objective: Objective) -> tuple[_Chosen, Spending]:
+    """The connecting swaps and more, with a budget divided among them."""
+    more = ground.list_swaps(linking=False)
+    places = ground.check.counts.n_factors
+    taken = np.isin(more.query * places + more.target, links.swaps.query * places + links.swaps.target)
+    more = more.take(~taken)
+    cells = to_fitted_cells(ground.check.counts, ground.expected)
+    spending = spend(cells, links.swaps, more, budget, objective=objective)
+    every = links.swaps.append(more)
+    order = np.argsort(every.item * places + every.target)
+    kept = np.flatnonzero(spending.impressions > 0)
+    wanted = spending.item[kept] * places + spending.target[kept]
+    row = order[np.searchsorted(every.item[order] * places + every.target[order], wanted)]
+    return _Chosen(every.take(row), spending.impressions[kept]), spending
+
+
+def _compare(ground: _Ground, target_se: float, reached: Errors, top: int) -> tuple[dict[str, Any], ...]:
+    """Standard experiments, to the precision that the plan reaches, or else to the one that was asked for."""
+    limits, largest = ground.constraints, reached.largest if reached.parts == 1 else None
+    return compare_designs(
+        ground.check,
+        ground.expected,
+        ground.traffic,
+        ground.movable.kind,
+        ground.allowed.position,
+        target_se if largest is None else largest,
+        limits.share,
+        limits.log_days,
+        top,
+    )
+
+
+def _count_components(check: Check, swaps: Candidates) -> int:
+    """Of the log, once the swaps have been shown."""
+    component = check.found.of_factor.astype(np.int64)
+    parent = singletons(len(check.found))
+    join_edges(parent, component[swaps.source], component[swaps.target])
+    return len(np.unique(find_roots(parent)))
+
+
+def _write_notes(variances: list[float], target_se: float, spending: Spending | None) -> list[str]:
+    """What falls short of what was asked."""
+    notes = []
+    short = [np.sqrt(variance) for variance in variances if variance > 1.02 * target_se**2]
+    if short:
+        links = "1 link" if len(short) == 1 else f"{len(short):,} links"
+        notes.append(
+            f"the traffic of its queries brings {links} to a standard error of {max(short):.2g}, not {target_se:g}; "
+            "more pages (--share, --days) bring it further"
+        )
+    if spending is not None and spending.unspent:
+        notes.append(f"{spending.unspent:,} impressions of the budget could not be used: no query has the traffic")
+    return notes
 
 
 def _translate_constraints(check: Check, constraints: Constraints) -> Allowed:
@@ -113,64 +260,47 @@ def _match_items(items: pa.Table, wanted: pa.Table) -> NDArray[np.bool_]:
     return mask
 
 
-def _list_swaps(
-    check: Check, cells: FittedCells, links: SwapArrays, target_se: float, spending: Spending | None
-) -> tuple[Swap, ...]:
-    """The connecting swaps, cheapest first, then what a budget adds."""
-    item, source, target = links.item, links.source, links.target
-    planned: list[int | None] = [None] * len(item)
-    if spending is not None:
-        item, source, target = spending.item, spending.source, spending.target
-        planned = spending.impressions.tolist()
-    r, o = cells.relevance[item], cells.propensity
-    cost = compute_costs(r, o[source], o[target])
-    known = _look_up_impressions(cells, item, source)
-    needed = impressions_needed(r, o[source], o[target], known, target_se)
-    expected = np.minimum(r * o[target], 1.0)
-    counts = check.counts
+def _list_swaps(ground: _Ground, chosen: _Chosen, share: Floats, lost: Floats, spent: bool) -> tuple[Swap, ...]:
+    swaps, shown, counts = chosen.swaps, chosen.impressions.tolist(), ground.check.counts
+    items = to_rows(counts.items, swaps.item)
     fields = zip(
-        to_rows(counts.items, item),
-        to_rows(counts.factors, source),
-        to_rows(counts.factors, target),
-        cost.tolist(),
-        needed.target.tolist(),
-        needed.source.tolist(),
-        expected.tolist(),
-        planned,
+        items,
+        to_rows(counts.factors, swaps.source),
+        to_rows(counts.factors, swaps.target),
+        price(swaps, ground.expected).tolist(),
+        shown,
+        ground.expected.probability(swaps.item, swaps.target).tolist(),
+        lost.tolist(),
+        share.tolist(),
+        _name_queries(ground, swaps, items),
+        shown if spent else [None] * len(shown),
         strict=True,
     )
     return tuple(Swap(*values) for values in fields)
 
 
-def _look_up_impressions(cells: FittedCells, item: NDArray[np.int64], factor: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Impressions of given cells, 0 where there is none."""
-    found = np.zeros(len(item), np.int64)
-    for row, (x, t) in enumerate(zip(item.tolist(), factor.tolist(), strict=True)):
-        own = slice(cells.offsets[x], cells.offsets[x + 1])
-        found[row] = int(cells.impressions[own][cells.factor[own] == t].sum())
-    return found
+def _name_queries(ground: _Ground, swaps: Candidates, items: list[dict[str, Any]]) -> list[Any]:
+    query, names = ground.check.log.roles.query, ground.traffic.names
+    if names is not None:
+        return [row["query"] for row in to_rows(pa.table({"query": names}), swaps.query)]
+    return [None if query is None else row.get(query) for row in items]
 
 
-def _describe_apart(check: Check, found: SpanningSwaps) -> tuple[dict[str, Any], ...]:
-    of_factor = check.found.of_factor
+def _describe_obstacles(check: Check, part: Ints, obstacles: list[Obstacle]) -> tuple[dict[str, Any], ...]:
+    first = np.array([int((part == one.part).argmax()) for one in obstacles], np.int64)
+    rows = to_rows(check.counts.factors, first)
     return tuple(
-        {
-            "component": int(part),
-            "factor": to_rows(check.counts.factors, [int((of_factor == part).argmax())])[0],
-            "reason": why,
-        }
-        for part, why in zip(found.apart, found.reasons, strict=True)
+        {"part": one.part, "component": int(check.found.of_factor[at]), "factor": row, "reason": one.reason}
+        for one, at, row in zip(obstacles, first, rows, strict=True)
     )
 
 
-def _describe_precision(check: Check, spending: Spending | None) -> tuple[dict[str, Any], ...]:
-    if spending is None:
-        return ()
+def _describe_precision(check: Check, before: Errors, after: Errors) -> tuple[dict[str, Any], ...]:
     names = to_rows(check.counts.factors, range(check.counts.n_factors))
-    errors = zip(names, spending.se_before, spending.se_after, strict=True)
+    errors = zip(names, before.log_se, after.log_se, strict=True)
     return tuple(
-        {"factor": name, "se_before": _finite_or_none(before), "se_after": _finite_or_none(after)}
-        for name, before, after in errors
+        {"factor": name, "se_before": _finite_or_none(one), "se_after": _finite_or_none(two)}
+        for name, one, two in errors
     )
 
 

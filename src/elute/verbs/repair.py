@@ -21,7 +21,8 @@ from elute.repair.budget import Objective
 from elute.repair.given import Given
 from elute.repair.merge_plan import plan_merges
 from elute.repair.plan import MergePlan, SwapPlan
-from elute.repair.swap_plan import TARGET_SE, Constraints, plan_swaps
+from elute.repair.swap_plan import SHARE, TARGET_SE, Constraints, plan_swaps
+from elute.repair.swapping.designs import TOP
 from elute.verbs.source import as_check
 
 Floats = NDArray[np.float64]
@@ -71,6 +72,12 @@ def swap(
     only_positions: Sequence[float] | None = None,
     exclude_items: Table | None = None,
     min_impressions: int = 0,
+    fixed: Sequence[str] = (),
+    movable: Sequence[str] = (),
+    share: float = SHARE,
+    days: float | None = None,
+    log_days: float | None = None,
+    top: int = TOP,
     budget: int | None = None,
     objective: Objective = "max",
     first: MergePlan | None = None,
@@ -78,13 +85,16 @@ def swap(
     progress: Progress = silent,
     **columns: Unpack[LogOptions],
 ) -> SwapPlan:
-    """Plan the swaps of least total cost (Algorithm 2): K - 1 items to show elsewhere for K components.
+    """Plan what to show elsewhere so that clicks tie all of the log together, by a spanning tree of least cost
+    (Algorithm 2), as a search engine could do it: an item moves within pages of its query, at places that these have.
 
     `check`: of `elute.check`, or what that takes. `relevance` by item and `propensity` by factor may come from
     anywhere; without them the position-based model is fitted under `first`, by default the cheapest merge plan. Each
-    swap says how many impressions bring the standard error of the new link's log-propensity ratio under `target_se`.
-    What a real system allows is said by `constraints`, or one by one. With a `budget` of impressions the plan also
-    spends what the links leave, where it most reduces the largest (or the mean) standard error.
+    swap says how many impressions it takes to bring the standard error of the new link's log-propensity ratio under
+    `target_se`. What a real system allows is said by `constraints`, or one by one: `fixed` and `movable` bias columns,
+    the `share` of a query's pages that may be changed, for how many `days` (with `log_days`, those of the log). With a
+    `budget` of impressions the plan also spends what the links leave, where it most reduces the largest (or the mean)
+    standard error. `top`: how many results the design shuffles that the plan is compared with.
     """
     if (relevance is None) != (propensity is None):
         raise EluteError("give both `relevance=` and `propensity=`, or neither (then both are fitted)")
@@ -94,6 +104,11 @@ def swap(
         only_positions=only_positions,
         exclude_items=_table(exclude_items),
         min_impressions=min_impressions,
+        fixed=tuple(fixed),
+        movable=tuple(movable),
+        share=share,
+        days=days,
+        log_days=log_days,
     )
     r = None if relevance is None else given.align_relevance(verdict, relevance)
     o = None if propensity is None else given.align_propensity(verdict, propensity)
@@ -106,10 +121,17 @@ def swap(
         budget=budget,
         objective=objective,
         first=first,
+        top=top,
         date=date,
         progress=progress,
     )
     made = plan.provenance.with_options(
+        fixed=list(fixed) or None,
+        movable=list(movable) or None,
+        share=None if share == SHARE else share,
+        days=days,
+        log_days=log_days,
+        top=None if top == TOP else top,
         target_se=None if target_se == TARGET_SE else target_se,
         max_position_change=max_position_change,
         only_positions=only_positions,

@@ -56,6 +56,20 @@ _OPTIONS = (
     click.option("--exclude-items", metavar="FILE", help="swap: items to leave where they are, by some item columns."),
     click.option("--min-impressions", type=click.IntRange(min=0), default=0, show_default=True,
                  help="swap: what an item needs under the factor it is known from."),
+    click.option("--fixed", metavar="COL[,COL]",
+                 help="swap: bias columns that no item can change.  "
+                 "[default: what is part of the item, or never varies within a page]"),
+    click.option("--movable", metavar="COL[,COL]",
+                 help="swap: bias columns that an item can change, beside positions."),
+    click.option("--share", type=click.FloatRange(min=0, max=1, min_open=True), default=0.1, show_default=True,
+                 help="swap: how many of a query's pages may be changed."),
+    click.option("--days", type=click.FloatRange(min=0, min_open=True),
+                 help="swap: how long it may take.  [default: as long as the log did]"),
+    click.option("--log-days", type=click.FloatRange(min=0, min_open=True), help="swap: how many days the log covers."),
+    click.option("--top", type=click.IntRange(min=2), default=10, show_default=True,
+                 help="swap: results that are shuffled by the design it is compared with."),
+    click.option("--export", "export_to", type=click.Path(dir_okay=False), metavar="FILE",
+                 help="swap: the plan as .json or .csv for an experimentation system."),
     click.option("--budget", type=click.IntRange(min=1), metavar="N", help="swap: impressions to spend in all."),
     click.option("--objective", type=click.Choice(["max", "mean"]), default="max", show_default=True,
                  help="swap: which standard error a budget reduces."),
@@ -72,15 +86,22 @@ def _add_options(command: Any) -> Any:
 @reads_log
 @_add_options
 def repair(
-    log: ClickLog, call: Invocation, progress: Progress, method: str, out: str | None, as_json: bool, **given: Any
+    log: ClickLog,
+    call: Invocation,
+    progress: Progress,
+    method: str,
+    out: str | None,
+    as_json: bool,
+    export_to: str | None,
+    **given: Any,
 ) -> None:
     """What is the cheapest thing that makes this log recoverable?
 
     merge (offline): pairs of factors that are alike enough to share one propensity, so that all components
     are connected. The price is an error where the two are not seen equally often.
 
-    swap (online): the few items to show elsewhere, so that all components are connected. No error, but
-    users must be shown them.
+    swap (online): the few items to show elsewhere, so that clicks tie everything together. No error, but users must be
+    shown them. Items move within pages of their query, at places that these pages have, on a share of them.
     """
     from rich.console import Console
 
@@ -91,11 +112,13 @@ def repair(
     plan = _merge(verdict, **given) if method == "merge" else _swap(verdict, progress, **given)
     if out is not None:
         plan.save(out)
+    if export_to is not None:
+        _export(plan, export_to)
     if as_json:
         click.echo(plan.to_json())
     else:
         page.show(Console(), plan, call, out)
-    if plan.components_after > 1:
+    if plan.components_after > 1 or getattr(plan, "parts_after", 1) > 1:
         click.get_current_context().exit(NOT_RECOVERABLE)
 
 
@@ -113,20 +136,37 @@ def _swap(
     relevance: str | None,
     propensity: str | None,
     only_positions: str | None,
+    fixed: str | None,
+    movable: str | None,
     **given: Any,
 ) -> SwapPlan:
     from elute.verbs.repair import swap
 
-    fitted = relevance is None and propensity is None
+    alike = given["bias_features"] is not None or given["weights"] is not None
     return swap(
         check,
         relevance,
         propensity,
         only_positions=_parse_numbers(only_positions),
-        first=_merge(check, **{**given, "propensity": None}) if fitted else None,
+        fixed=_parse_columns(fixed),
+        movable=_parse_columns(movable),
+        first=_merge(check, **{**given, "propensity": None}) if alike and relevance is None else None,
         progress=progress,
         **{name: value for name, value in given.items() if name not in ("bias_features", "weights")},
     )
+
+
+def _export(plan: MergePlan | SwapPlan, path: str) -> None:
+    from elute.repair.plan import SwapPlan
+    from elute.repair.swapping.export import export_swaps
+
+    if not isinstance(plan, SwapPlan):
+        raise EluteError("--export writes swaps; a merge plan changes a fit, not what is shown")
+    export_swaps(plan, path)
+
+
+def _parse_columns(given: str | None) -> list[str]:
+    return [] if given is None else [name.strip() for name in given.split(",")]
 
 
 def _parse_weights(given: str | None) -> dict[str, float] | None:

@@ -1,0 +1,145 @@
+"""What a planner expects before anything is shown: relevance of items, propensities of factors, and what clicks tie.
+
+Parts that no chain of clicks ties have no common scale, so a guess is needed: parts are joined by merging the factors
+that are most alike (as the paper does, section 4.1), the position-based model is fitted, and items of few clicks are
+drawn towards the prior of `elute.estimate.priors.gamma`, which `elute fit` uses. An item clicked once in its one
+impression is no item of relevance 1, and a planner that picks the best would pick just these.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.cells.counts import Cells, Counts
+from elute.checking.check import Check
+from elute.errors import EluteError
+from elute.estimate.models.pbm import PBM
+from elute.estimate.priors.gamma import fit_population, know_items
+from elute.estimate.solve import boundary
+from elute.estimate.solve.problem import Problem, total_by_factor
+from elute.identify.information import information
+from elute.kernels.merge import merge_cells, merge_factors
+from elute.progress import Progress, silent
+from elute.repair.allowed import FittedCells, is_positive
+from elute.repair.features import bias_features
+from elute.repair.merge import find_minimum_merges
+from elute.repair.plan import MergePlan
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST = 0.95
+"""A click probability that a planner counts on, at most."""
+
+
+class Expected(NamedTuple):
+    """By item `relevance`; by factor `propensity` and `part`, its number among the parts that clicks tie together. By
+    item `known`, the information that its cells carry about it, and the part `home` in which they do."""
+
+    relevance: Floats
+    propensity: Floats
+    part: Ints
+    known: Floats
+    home: Ints
+
+    @property
+    def parts(self) -> int:
+        return int(self.part.max(initial=0)) + 1
+
+    def probability(self, item: Ints, factor: Ints) -> Floats:
+        """Of a click."""
+        return np.minimum(self.relevance[item] * self.propensity[factor], MOST)
+
+
+def expect(
+    check: Check,
+    relevance: Floats | None = None,
+    propensity: Floats | None = None,
+    first: MergePlan | None = None,
+    alike: list[str] | None = None,
+    progress: Progress = silent,
+) -> Expected:
+    """From the log, unless both are given. `first`: the merge plan to fit under; without one, factors are alike whose
+    columns `alike` are."""
+    counts = check.counts
+    part = find_parts(counts, check.found.of_factor)
+    if relevance is None or propensity is None:
+        if check.log.roles.click is None or not counts.clicks.any():
+            raise EluteError("a swap plan needs clicks, or both --relevance and --propensity")
+        pairs = _find_pairs(counts, part, first, alike)
+        relevance, propensity = _fit(counts, pairs, progress)
+    usable = is_positive(relevance)
+    relevance = np.where(usable, relevance, 0.0)
+    known, home = _locate(counts, relevance, np.where(is_positive(propensity), propensity, 0.0), part)
+    return Expected(relevance, propensity, part, known, home)
+
+
+def find_parts(counts: Counts, component: NDArray[np.integer]) -> Ints:
+    """By factor: its number among the parts of components within which chains of clicks determine all ratios. A factor
+    without a click counts to the main part of its component."""
+    cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
+    n = counts.n_factors
+    found = boundary.find_parts(cells, n)[0].astype(np.int64)
+    clicks = total_by_factor(counts.factor, counts.clicks, n)
+    lost = found == boundary.NOWHERE
+    if not lost.all():
+        main = boundary.find_main_parts(clicks, component.astype(np.int32), found.astype(np.int32))
+        of_component = np.full(int(component.max()) + 1, -1)
+        owner = np.array([component[np.flatnonzero(found == one)[0]] for one in main], np.int64)
+        of_component[owner] = main
+        found = np.where(lost, of_component[component], found)
+    found = np.where(found < 0, n + component, found)
+    return np.unique(found, return_inverse=True)[1].reshape(-1)
+
+
+def _find_pairs(counts: Counts, part: Ints, first: MergePlan | None, alike: list[str] | None) -> Ints:
+    """Factors to merge until all parts are one."""
+    given = np.empty((0, 2), np.int64) if first is None else first.pairs_of(counts.factors)
+    joined = part.copy()
+    for a, b in given:
+        joined[joined == joined[b]] = joined[a]
+    if len(np.unique(joined)) == 1:
+        return given
+    more = find_minimum_merges(bias_features(counts.factors, alike or None), joined)[0]
+    return np.concatenate((given, more))
+
+
+def _fit(counts: Counts, pairs: Ints, progress: Progress) -> tuple[Floats, Floats]:
+    """Posterior means of relevance, and propensities; a factor without a click counts as if it had half of one."""
+    merged = merge_factors(counts.n_factors, pairs)
+    cells = Cells(*merge_cells(counts.offsets, counts.factor, counts.impressions, counts.clicks, merged))
+    n = int(merged.max()) + 1
+    one = np.zeros(n, np.int32)
+    fitted = PBM(relevance_prior="beta", progress=progress).fit_factors(Problem(cells, merged, one, counts.factors))
+    o = np.where(np.isfinite(fitted.o), fitted.o, 0.0)
+    o = o / o.max()
+    know = know_items(cells, o, np.zeros(n), fit_population(cells, o, np.zeros(n), one))
+    r = np.nan_to_num(know.shape / know.rate)
+    never = o == 0
+    if never.any():
+        seen = np.bincount(cells.factor, cells.impressions * r.repeat(np.diff(cells.offsets)), n)
+        o[never] = np.minimum(0.5 / np.maximum(seen[never], 0.5), o[~never].min())
+    return r, o[merged]
+
+
+def _locate(counts: Counts, relevance: Floats, propensity: Floats, part: Ints) -> tuple[Floats, Ints]:
+    """What every item's cells carry within the part where they carry most, and that part."""
+    every = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
+    w = information(counts.impressions, relevance[every] * propensity[counts.factor])
+    order = np.lexsort((part[counts.factor], every))
+    item, where = every[order], part[counts.factor][order]
+    first = np.flatnonzero(np.r_[True, (np.diff(item) != 0) | (np.diff(where) != 0)])
+    carried = np.add.reduceat(w[order], first)
+    best = np.lexsort((carried, item[first]))
+    last = np.r_[np.flatnonzero(np.diff(item[first][best])), len(best) - 1]
+    return carried[best][last], where[first][best][last]
+
+
+def to_fitted_cells(counts: Counts, expected: Expected) -> FittedCells:
+    """The log's cells with what is expected of them; parts take the place of components."""
+    return FittedCells(
+        counts.offsets, counts.factor, counts.impressions, expected.relevance, expected.propensity, expected.part
+    )

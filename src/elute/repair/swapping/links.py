@@ -1,0 +1,144 @@
+"""Which swaps join the parts, and how often each is to be shown.
+
+A link between two parts may rest on several items: each gives I(n) = 1/(1/S + (1 - p)/(n·p)) in n impressions, about
+the ratio of propensities across it, and these add up. A link is to have 1/se² in all. Parts are joined by a spanning
+tree, by the links of least cost (Eq. 3, as in Algorithm 2) among those whose queries have the traffic, then by those
+which come closest. Within a link the items that can tell most are taken until they could give twice what is needed, and
+share the impressions so that the fewest do: n = S/ω·(√(ω/λ) - 1), ω = p/(1 - p), with one λ for all. A query lends one
+item to a link, and no more pages to all of them than may be changed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.kernels.unionfind import find_roots, join_edges, singletons
+from elute.repair.swap import compute_costs
+from elute.repair.swapping.expected import Expected
+from elute.repair.swapping.feasible import Candidates
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_SPARE = 2.0
+"""How many times what is needed the chosen items could give together."""
+
+_WHOLE = 0.99
+"""The share of what can be had that a link takes where that is too little."""
+
+_HALVINGS = 60
+
+
+class Link(NamedTuple):
+    """Two parts, the swaps that join them, how often each is to be shown, and the information that makes."""
+
+    a: int
+    b: int
+    swaps: Candidates
+    impressions: Ints
+    information: float
+
+
+def find_links(candidates: Candidates, expected: Expected, pages: Ints, needed: float) -> list[Link]:
+    """A spanning tree, or as much of one as there are swaps for, that gives every link the information `needed`;
+    `pages`: of every query, how many may be changed."""
+    if not len(candidates.item):
+        return []
+    candidates, pairs, member = _choose_items(candidates, expected)
+    reach = np.bincount(member, candidates.strength)
+    cost = np.full(len(pairs), np.inf)
+    np.minimum.at(cost, member, price(candidates, expected))
+    enough = reach >= needed
+    order = np.lexsort((pairs[:, 1], pairs[:, 0], np.where(enough, cost, -reach), ~enough))
+    parent = singletons(expected.parts)
+    chosen = order[join_edges(parent, pairs[order, 0], pairs[order, 1])]
+    rows = np.argsort(member, kind="stable")
+    first = np.searchsorted(member[rows], np.arange(len(pairs) + 1))
+    left, links = pages.copy(), []
+    for link in chosen:
+        swaps = candidates.take(rows[first[link] : first[link + 1]])
+        made = _fill(int(pairs[link, 0]), int(pairs[link, 1]), swaps, left, expected, needed)
+        np.subtract.at(left, made.swaps.query, made.impressions)
+        links.append(made)
+    return [link for link in links if len(link.impressions)]
+
+
+def _choose_items(candidates: Candidates, expected: Expected) -> tuple[Candidates, Ints, Ints]:
+    """The strongest swap of every query for every pair of parts, the pairs, and the pair of each swap."""
+    ends = np.sort(np.column_stack((expected.home[candidates.item], expected.part[candidates.target])), axis=1)
+    pairs, member = np.unique(ends, axis=0, return_inverse=True)
+    member = member.reshape(-1)
+    order = np.lexsort((-candidates.strength, candidates.query, member))
+    kept = order[np.r_[True, (np.diff(member[order]) != 0) | (np.diff(candidates.query[order]) != 0)]]
+    return candidates.take(kept), pairs, member[kept]
+
+
+def join_parts(expected: Expected, links: list[Link]) -> Ints:
+    """By part, its number once these links hold."""
+    parent = singletons(expected.parts)
+    join_edges(parent, np.array([x.a for x in links], np.int64), np.array([x.b for x in links], np.int64))
+    return np.unique(find_roots(parent), return_inverse=True)[1].reshape(-1)
+
+
+def price(candidates: Candidates, expected: Expected) -> Floats:
+    """Eq. 3, with click probabilities below 1: the variance of a link that rests on one impression of the item at each
+    end; never below 0."""
+    p = expected.probability(candidates.item, candidates.source)
+    q = expected.probability(candidates.item, candidates.target)
+    return compute_costs(np.ones(len(p)), p, q)
+
+
+def _fill(a: int, b: int, swaps: Candidates, left: Ints, expected: Expected, needed: float) -> Link:
+    """Within the pages that are `left` of every query."""
+    most = np.minimum(swaps.most, left[swaps.query])
+    p = expected.probability(swaps.item, swaps.target)
+    swaps = swaps._replace(most=most, strength=inform(most, p / (1 - p), expected.known[swaps.item]))
+    order = np.argsort(-swaps.strength, kind="stable")
+    reach = np.cumsum(swaps.strength[order])
+    wanted = _SPARE * needed if reach[-1] >= needed else _WHOLE * float(reach[-1])
+    swaps = swaps.take(order[: min(int(np.searchsorted(reach, wanted)) + 1, len(order))])
+    p = expected.probability(swaps.item, swaps.target)
+    odds, known = p / (1 - p), expected.known[swaps.item]
+    shown = share_impressions(odds, known, swaps.most, needed)
+    kept = shown > 0
+    carried = inform(shown, odds, known)
+    return Link(a, b, swaps.take(kept), shown[kept], float(carried.sum()))
+
+
+def inform(shown: NDArray[np.number], odds: Floats, known: Floats) -> Floats:
+    """I(n) of every item."""
+    gain = shown * odds
+    return np.asarray(gain * known / (gain + known))
+
+
+def share_impressions(odds: Floats, known: Floats, most: Ints, needed: float) -> Ints:
+    """The fewest impressions that give `needed` in all; all that may be had where they do not."""
+    if inform(most, odds, known).sum() <= needed:
+        return most.copy()
+    low, high = 0.0, float(odds.max())
+    for _ in range(_HALVINGS):
+        price_of_one = (low + high) / 2
+        shown = _best_impressions(odds, known, most, price_of_one)
+        low, high = (price_of_one, high) if inform(shown, odds, known).sum() >= needed else (low, price_of_one)
+    best = np.minimum(np.ceil(_best_impressions(odds, known, most, low)), most).astype(np.int64)
+    return _drop_idle(best, odds, known, needed)
+
+
+def _best_impressions(odds: Floats, known: Floats, most: Ints, price_of_one: float) -> Floats:
+    """Where one more impression tells `price_of_one`."""
+    wanted = known / odds * (np.sqrt(odds / max(price_of_one, np.finfo(float).tiny)) - 1.0)
+    return np.clip(wanted, 0.0, most)
+
+
+def _drop_idle(shown: Ints, odds: Floats, known: Floats, needed: float) -> Ints:
+    """Without the items that rounding up has made superfluous, the least first."""
+    carried = inform(shown, odds, known)
+    order = np.argsort(carried, kind="stable")
+    spare = carried.sum() - needed
+    idle = order[: int(np.searchsorted(np.cumsum(carried[order]), spare, side="right"))]
+    out = shown.copy()
+    out[idle] = 0
+    return out
