@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from elute.io.logs.convert import Conversion
     from elute.log import ClickLog, read_log
     from elute.repair.plan import MergePlan, SwapPlan
-    from elute.repair.swap_plan import Constraints
+    from elute.repair.swapping.constraints import Constraints
     from elute.reporting.page import Report
     from elute.verbs.audit import audit
     from elute.verbs.check import certify, check
@@ -49,7 +49,7 @@ _HOMES = {
     "CTR": "elute.estimate.models.ctr",
     "Check": "elute.checking.check",
     "ClickLog": "elute.log",
-    "Constraints": "elute.repair.swap_plan",
+    "Constraints": "elute.repair.swapping.constraints",
     "Conversion": "elute.io.logs.convert",
     "Counted": "elute.verbs.count",
     "Counts": "elute.cells.counts",

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 import elute
 from conftest import call_elute
 from elute.cells.structure import structure_from_counts
+from elute.estimate.models.pbm import PBM
 from elute.repair import given as known
 from elute.repair.plan import load
-from elute.repair.swap_plan import Constraints
+from elute.repair.swapping.expected import expect
 
 rows = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 9), st.sampled_from("xyz")), min_size=1, max_size=30)
 
@@ -53,15 +54,18 @@ def test_a_merge_plan_always_leaves_one_component(cells: list[tuple[int, int, st
 
 @settings(deadline=None, max_examples=30)
 @given(rows)
-def test_a_swap_plan_always_leaves_one_component(cells: list[tuple[int, int, str]]) -> None:
-    check = elute.check(elute.read_log(log_of(cells), bias="position,device"))
+def test_a_swap_plan_leaves_one_component_where_items_may_go_anywhere(cells: list[tuple[int, int, str]]) -> None:
+    """No queries, one kind of place, and all the pages: nothing stands in the way."""
+    table = log_of(cells).drop_columns(["query_id"]).append_column("n", pa.array([100] * len(cells)))
+    check = elute.check(elute.read_log(table, item="doc_id", impressions="n"))
     rng = np.random.default_rng(0)
     r, o = rng.uniform(0.1, 0.9, check.counts.n_items), rng.uniform(0.1, 0.9, check.counts.n_factors)
-    plan = elute.swap(check, r, o)
-    assert len(plan.swaps) == check.components - 1
+    plan = elute.swap(check, r, o, share=1.0)
+    assert (len(plan.swaps), plan.parts_after, plan.infeasible) == (plan.parts_before - 1, 1, ())
+    assert plan.components_after == 1
     assert elute.check(check.log, plan=plan).recoverable
     shown = plan.apply(check.counts)
-    assert shown.n_cells == check.counts.n_cells + len(plan.swaps)
+    assert int(shown.impressions.sum()) == 100 * len(cells) + sum(swap.impressions for swap in plan.swaps)
 
     assert not structure_from_counts(shown).root.any()
 
@@ -107,19 +111,24 @@ def test_a_bound_where_propensities_are_known(path: Path) -> None:
 
 def test_swap_from_columns_of_the_log(path: Path, tmp_path: Path) -> None:
     """(q1, a) known at position 1 (o = .9, r = .5) costs least wherever it goes: (1/.9 + 1/o)/.5 - 2."""
-    options = ("--relevance", "r", "--propensity", "o", "--target-se", "0.5", "--out", tmp_path / "plan.json", "--json")
-    outcome = call_elute("repair", path, "--method", "swap", *options)
+    table, log = pq.read_table(path), tmp_path / "anywhere.parquet"
+    pq.write_table(table.drop_columns(["query_id"]).append_column("n", pa.array([1000] * 6)), log)
+    options = ("--item", "doc_id", "--impressions", "n", "--relevance", "r", "--propensity", "o", "--target-se", "0.5")
+    outcome = call_elute("repair", log, "--method", "swap", *options, "--out", tmp_path / "plan.json", "--json")
     assert outcome.code == 0
     swaps = outcome.json["swaps"]
     assert [(s["item"], s["from"], s["to"]) for s in swaps] == [
-        ({"query_id": "q1", "doc_id": "a"}, {"position": 1}, {"position": 3}),
-        ({"query_id": "q1", "doc_id": "a"}, {"position": 1}, {"position": 5}),
+        ({"doc_id": "a"}, {"position": 1}, {"position": 3}),
+        ({"doc_id": "a"}, {"position": 1}, {"position": 5}),
     ]
     assert [s["cost"] for s in swaps] == pytest.approx([(1 / 0.9 + 1 / o) / 0.5 - 2 for o in (0.6, 0.4)])
     assert outcome.json["cost"] == pytest.approx(sum(s["cost"] for s in swaps))
-    # one impression at the source is too few for 0.5, so both sides need n = C / se²
-    assert [s["impressions_needed"] for s in swaps] == [int(np.ceil(s["cost"] / 0.25)) for s in swaps]
-    assert call_elute("check", path, "--plan", tmp_path / "plan.json").code == 0
+    # a is known by w = 1000·p/(1-p) at positions 1 and 2, which adds 1/w to the variance (1/p - 1)/n at its new place
+    known = sum(1000 * p / (1 - p) for p in (0.45, 0.4))
+    needed = [(1 / p - 1) / (0.25 - 1 / known) for p in (0.3, 0.2)]
+    assert [s["impressions_needed"] for s in swaps] == [int(np.ceil(n)) for n in needed]
+    checked = call_elute("check", log, *options[:4], "--plan", tmp_path / "plan.json", "--require", "linked")
+    assert checked.code == 0
 
 
 def test_a_file_knows_what_a_column_knows(path: Path, tmp_path: Path) -> None:
@@ -153,16 +162,30 @@ def test_unknown_factors_in_a_file_are_listed(path: Path, tmp_path: Path) -> Non
     assert "no propensity for 3 factors: position 3; position 4; position 5" in outcome.err
 
 
-def test_limits_that_leave_components_apart(path: Path, chain: pa.Table) -> None:
-    options = ("--method", "swap", "--relevance", "r", "--propensity", "o", "--json")
-    outcome = call_elute("repair", path, *options, "--max-position-change", "1", "--only-positions", "1,2")
+def test_limits_that_leave_components_apart(path: Path, tmp_path: Path) -> None:
+    log = tmp_path / "anywhere.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["query_id"]).append_column("n", pa.array([50] * 6)), log)
+    options = (
+        "--item",
+        "doc_id",
+        "--impressions",
+        "n",
+        "--method",
+        "swap",
+        "--relevance",
+        "r",
+        "--propensity",
+        "o",
+        "--json",
+    )
+    outcome = call_elute("repair", log, *options, "--max-position-change", "1", "--only-positions", "1,2")
     assert outcome.code == 3
     assert outcome.json["components_after"] == 2
-    assert outcome.json["apart"][0]["factor"] == {"position": 5}
-    assert "within 1 positions" in outcome.json["apart"][0]["reason"]
-    check = elute.check(elute.read_log(chain))
+    assert outcome.json["infeasible"][0]["factor"] == {"position": 5}
+    assert "limits on positions" in outcome.json["infeasible"][0]["reason"]
+    check = elute.check(elute.read_log(log, item="doc_id", impressions="n"))
     r, o = np.full(4, 0.5), np.full(5, 0.5)
-    kept = elute.swap(check, r, o, constraints=Constraints(exclude_items=pa.table({"doc_id": ["a", "b", "d"]})))
+    kept = elute.swap(check, r, o, exclude_items=pa.table({"doc_id": ["a", "b", "d"]}))
     assert {swap.item["doc_id"] for swap in kept.swaps} == {"c"}
     assert kept.components_after == 1
 
@@ -219,11 +242,14 @@ def test_the_papers_sets_are_merged_as_in_the_paper(
 
 
 def test_swap_fits_first_where_nothing_is_given(demo_logs: Path) -> None:
-    """By default relevance and propensities come from the position-based model under the cheapest merge."""
+    """By default relevance and propensities come from the position-based model under the cheapest merge, and items are
+    drawn towards the prior."""
     check = elute.check(elute.read_log(demo_logs / "broken.parquet"))
     by_default = elute.swap(check)
-    from elute.estimate.models.pbm import PBM
-
-    fit = PBM(relevance_prior="none").fit(check.counts, elute.merge(check))
-    assert by_default == elute.swap(check, fit.relevance_values_, fit.propensity_)
+    plain = PBM(relevance_prior="none").fit(check.counts, elute.merge(check))
+    found = expect(check)
+    np.testing.assert_allclose(found.propensity, plain.propensity_, rtol=0.05)
+    assert np.corrcoef(found.relevance, plain.relevance_values_)[0, 1] > 0.97
+    assert found.relevance.std() < plain.relevance_values_.std()
+    assert by_default == elute.swap(check, found.relevance, found.propensity)
     assert elute.check(check.log, plan=by_default).recoverable

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.factors import is_position, to_rows
+from elute.cells.factors import to_rows
 from elute.checking.check import Check
-from elute.errors import EluteError
 from elute.kernels.unionfind import find_roots, join_edges, singletons
 from elute.progress import Progress, silent
 from elute.repair.allowed import Allowed
 from elute.repair.budget import Objective, Spending, spend
 from elute.repair.plan import MergePlan, Swap, SwapPlan
-from elute.repair.swapping.anywhere import list_swaps_anywhere
+from elute.repair.swapping.anywhere import list_more_anywhere, list_swaps_anywhere
 from elute.repair.swapping.comparison import compare_designs, describe_forecast
+from elute.repair.swapping.constraints import Constraints, translate
 from elute.repair.swapping.designs import TOP
 from elute.repair.swapping.expected import Expected, expect, to_fitted_cells
 from elute.repair.swapping.feasible import NO_CANDIDATES, Candidates, list_swaps
@@ -34,35 +32,6 @@ Ints = NDArray[np.int64]
 
 TARGET_SE = 0.1
 
-SHARE = 0.1
-"""Of a query's pages that a plan may change by default."""
-
-
-@dataclass(frozen=True)
-class Constraints:
-    """What a real system allows. Positions are values of the position column; items are rows of item columns; `fixed`
-    and `movable` are bias columns. At most `share` of the pages of a query are changed, for `days` days, of which the
-    log has `log_days`; without these for as long as the log took."""
-
-    max_position_change: float | None = None
-    only_positions: Sequence[float] | None = None
-    exclude_items: pa.Table | None = None
-    min_impressions: int = 0
-    fixed: Sequence[str] = ()
-    movable: Sequence[str] = ()
-    share: float = SHARE
-    days: float | None = None
-    log_days: float | None = None
-
-    @property
-    def lengths(self) -> float:
-        """How long the plan may run, as a multiple of the time of the log."""
-        if self.days is None:
-            return 1.0
-        if self.log_days is None:
-            raise EluteError("`days=` needs `log_days=`: how many days the log covers")
-        return self.days / self.log_days
-
 
 class _Ground(NamedTuple):
     """What every step of planning looks at."""
@@ -74,12 +43,24 @@ class _Ground(NamedTuple):
     traffic: Traffic
     expected: Expected
 
-    def list_swaps(self, linking: bool) -> Candidates:
-        pages = self.constraints.share * self.constraints.lengths
-        given = self.traffic, self.expected, self.movable.kind, pages, self.allowed
-        if self.traffic.names is None and self.check.log.roles.query is None:
-            return list_swaps_anywhere(self.check.counts, *given) if linking else list_swaps(*given, linking)
-        return list_swaps(*given, linking)
+    def list_links(self, expected: Expected, pages: float, allowed: Allowed) -> Candidates:
+        """Swaps that link parts."""
+        given = self.traffic, expected, self.movable.kind, pages, allowed
+        if self.check.log.roles.query is None:
+            return list_swaps_anywhere(self.check.counts, *given)
+        return list_swaps(*given, linking=True)
+
+    def list_more(self) -> Candidates:
+        """Swaps that make propensities more certain."""
+        given = self.traffic, self.expected, self.movable.kind, self.pages, self.allowed
+        if self.check.log.roles.query is None:
+            return list_more_anywhere(self.check.counts, *given)
+        return list_swaps(*given, linking=False)
+
+    @property
+    def pages(self) -> float:
+        """How many of the log's pages of a query may be changed, as a share."""
+        return self.constraints.share * self.constraints.lengths
 
 
 def plan_swaps(
@@ -110,13 +91,13 @@ def plan_swaps(
     movable = find_movable(check, limits.fixed, limits.movable)
     expected = expect(check, relevance, propensity, first, list(movable.columns), progress)
     progress("looking for swaps", 0, 0)
-    allowed = _translate_constraints(check, limits)
+    allowed = translate(check, limits)
     ground = _Ground(check, limits, allowed, movable, find_traffic(check), expected)
     effect = float(np.median(find_effects(check)))
     needed = effect / target_se**2
     pages = count_pages(ground.traffic, movable.kind)
-    free = np.floor(limits.share * limits.lengths * pages).astype(np.int64)
-    links = find_links(ground.list_swaps(linking=True), expected, free, needed)
+    free = np.floor(ground.pages * pages).astype(np.int64)
+    links = find_links(ground.list_links(expected, ground.pages, allowed), expected, free, needed)
     chosen, spending = _Chosen.of_links(links), None
     if budget is not None:
         chosen, spending = _spend(ground, chosen, budget, objective)
@@ -127,7 +108,7 @@ def plan_swaps(
     share = chosen.impressions / np.maximum(pages[chosen.swaps.query] * longest, 1e-9)
     lost = chosen.impressions * chosen.swaps.loss
     joined = join_parts(expected, links)
-    obstacles = find_obstacles(ground.traffic, expected, movable, allowed, limits.share * limits.lengths, joined)
+    obstacles = find_obstacles(ground.list_links, ground.traffic, expected, movable, allowed, ground.pages, joined)
     return SwapPlan(
         provenance=check.log.provenance(date),
         components_before=check.components,
@@ -173,7 +154,7 @@ class _Chosen(NamedTuple):
 
 def _spend(ground: _Ground, links: _Chosen, budget: int, objective: Objective) -> tuple[_Chosen, Spending]:
     """The connecting swaps and more, with a budget divided among them."""
-    more = ground.list_swaps(linking=False)
+    more = ground.list_more()
     places = ground.check.counts.n_factors
     taken = np.isin(more.query * places + more.target, links.swaps.query * places + links.swaps.target)
     more = more.take(~taken)
@@ -224,40 +205,6 @@ def _write_notes(variances: list[float], target_se: float, spending: Spending | 
     if spending is not None and spending.unspent:
         notes.append(f"{spending.unspent:,} impressions of the budget could not be used: no query has the traffic")
     return notes
-
-
-def _translate_constraints(check: Check, constraints: Constraints) -> Allowed:
-    counts = check.counts
-    column = next((c for c in counts.factors.column_names if is_position(counts.factors, c)), None)
-    by_position = constraints.max_position_change is not None or constraints.only_positions is not None
-    if by_position and column is None:
-        raise EluteError(
-            f"a limit on positions needs a numeric bias column named position, rank or slot; "
-            f"the bias columns are: {', '.join(counts.factors.column_names)}"
-        )
-    position = counts.factors[column].cast(pa.float64()).to_numpy() if column is not None else None
-    only = None
-    if constraints.only_positions is not None and position is not None:
-        only = np.isin(position, list(constraints.only_positions))
-        if not only.any():
-            raise EluteError(f"no factor has one of the positions {', '.join(map(str, constraints.only_positions))}")
-    excluded = None
-    if constraints.exclude_items is not None:
-        excluded = _match_items(counts.items, constraints.exclude_items)
-    return Allowed(only, excluded, constraints.min_impressions, constraints.max_position_change, position)
-
-
-def _match_items(items: pa.Table, wanted: pa.Table) -> NDArray[np.bool_]:
-    """A mask of the items that agree with a row of `wanted` in its columns (some or all of the item columns)."""
-    keys = [column for column in wanted.column_names if column in items.column_names]
-    if not keys:
-        raise EluteError(f"`exclude_items=` needs one of the columns {', '.join(items.column_names)}")
-    casted = pa.table({key: wanted[key].cast(items[key].type) for key in keys})
-    numbered = items.select(keys).append_column("elute_row", pa.array(np.arange(items.num_rows)))
-    hit = numbered.join(casted, keys=keys, join_type="left semi")["elute_row"].to_numpy()
-    mask = np.zeros(items.num_rows, np.bool_)
-    mask[hit] = True
-    return mask
 
 
 def _list_swaps(ground: _Ground, chosen: _Chosen, share: Floats, lost: Floats, spent: bool) -> tuple[Swap, ...]:

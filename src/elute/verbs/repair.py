@@ -21,7 +21,8 @@ from elute.repair.budget import Objective
 from elute.repair.given import Given
 from elute.repair.merge_plan import plan_merges
 from elute.repair.plan import MergePlan, SwapPlan
-from elute.repair.swap_plan import SHARE, TARGET_SE, Constraints, plan_swaps
+from elute.repair.swap_plan import TARGET_SE, plan_swaps
+from elute.repair.swapping.constraints import SHARE, Constraints
 from elute.repair.swapping.designs import TOP
 from elute.verbs.source import as_check
 

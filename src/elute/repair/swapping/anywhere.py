@@ -1,7 +1,8 @@
 """Swaps of a log without queries: any item may stand under any factor of its kind.
 
 There is one pool of pages then, and too many pairs to list. The cheapest ones that join parts, by Eq. 3, are found by
-lower envelopes (`elute.repair.swap`), kind by kind.
+lower envelopes (`elute.repair.swap`), kind by kind. What makes propensities more certain is one of the items of which
+most is known.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
+from elute.kernels.jit import jit
 from elute.repair.allowed import Allowed
 from elute.repair.swap import find_minimum_swaps
-from elute.repair.swapping.expected import Expected, to_fitted_cells
-from elute.repair.swapping.feasible import Candidates
+from elute.repair.swapping.expected import MOST, Expected, to_fitted_cells
+from elute.repair.swapping.feasible import Candidates, choose_source, set_limits
 from elute.repair.swapping.traffic import Traffic
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_POOL = 1000
 
 
 def list_swaps_anywhere(
@@ -37,6 +42,72 @@ def list_swaps_anywhere(
         found = find_minimum_swaps(cells, replace(allowed, only_positions=targets, only_sources=inside)).swaps
         rows.append((found.item, found.source, found.target))
     item, source, target = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return _describe(counts, expected, kind, seen, most, item, source, target)
+
+
+def list_more_anywhere(
+    counts: Counts, traffic: Traffic, expected: Expected, kind: Ints, pages: float, allowed: Allowed
+) -> Candidates:
+    """For every factor, the item that tells most of it, of those of which most is known."""
+    seen = np.bincount(traffic.factor, traffic.impressions, len(kind)).astype(np.float64)
+    most = np.floor(pages * seen).astype(np.int64)
+    pool = np.sort(np.argsort(-expected.known * (expected.relevance > 0), kind="stable")[:_POOL])
+    sources, targets, position, change = set_limits(traffic, expected, allowed)
+    item, source = _choose(
+        pool,
+        counts.offsets,
+        traffic.factor,
+        traffic.impressions,
+        sources,
+        targets & (most > 0),
+        kind,
+        position,
+        change,
+        expected.relevance,
+        expected.propensity,
+        expected.known,
+        most,
+    )
+    target = np.flatnonzero(item >= 0)
+    return _describe(counts, expected, kind, seen, most, item[target], source[target], target)
+
+
+@jit
+def _choose(
+    pool: Ints,
+    offsets: Ints,
+    factor: Ints,
+    shown: Ints,
+    sources: Mask,
+    targets: Mask,
+    kind: Ints,
+    position: Floats,
+    change: float,
+    r: Floats,
+    o: Floats,
+    known: Floats,
+    most: Ints,
+) -> tuple[Ints, Ints]:
+    """For every factor the item of the pool that tells most of it, and the factor that it is known from (-1: none)."""
+    n = kind.shape[0]
+    item, source, best = np.full(n, -1), np.full(n, -1), np.zeros(n)
+    for x in pool:
+        for t in range(n):
+            p = min(r[x] * o[t], MOST)
+            gain = most[t] * p / (1.0 - p)
+            strength = gain * known[x] / (gain + known[x]) if gain > 0.0 else 0.0
+            if targets[t] and strength > best[t]:
+                s = choose_source(
+                    offsets[x], offsets[x + 1], factor, shown, sources, t, kind, position, change, o, kind, 0, False
+                )
+                if s >= 0:
+                    item[t], source[t], best[t] = x, s, strength
+    return item, source
+
+
+def _describe(
+    counts: Counts, expected: Expected, kind: Ints, seen: Floats, most: Ints, item: Ints, source: Ints, target: Ints
+) -> Candidates:
     p = expected.probability(item, target)
     gain, known = most[target] * p / (1 - p), expected.known[item]
     return Candidates(

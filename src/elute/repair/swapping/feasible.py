@@ -60,17 +60,7 @@ def list_swaps(
     """All of them, one item a place and linked part; `pages`: how many of the log's pages of a query may be changed, as
     a share (above 1 where the plan runs longer than the log did). `linking`: only to places of other parts; otherwise
     to any other place."""
-    sources = expected.relevance[traffic.item] > 0
-    sources &= expected.propensity[traffic.factor] > 0
-    if allowed.exclude_items is not None:
-        sources &= ~allowed.exclude_items[traffic.item]
-    if allowed.min_impressions > 0:
-        sources &= traffic.impressions >= allowed.min_impressions
-    targets = expected.propensity > 0
-    if allowed.only_positions is not None:
-        targets &= allowed.only_positions
-    change = np.inf if allowed.max_position_change is None else float(allowed.max_position_change)
-    position = np.zeros(len(kind)) if allowed.position is None else allowed.position
+    sources, targets, position, change = set_limits(traffic, expected, allowed)
     found = _list_swaps(
         traffic.offsets,
         traffic.item,
@@ -90,6 +80,22 @@ def list_swaps(
         linking,
     )
     return Candidates._make(found)
+
+
+def set_limits(traffic: Traffic, expected: Expected, allowed: Allowed) -> tuple[Mask, Mask, Floats, float]:
+    """Which rows may be sources, which factors targets; positions, and how far they may change."""
+    sources = expected.relevance[traffic.item] > 0
+    sources &= expected.propensity[traffic.factor] > 0
+    if allowed.exclude_items is not None:
+        sources &= ~allowed.exclude_items[traffic.item]
+    if allowed.min_impressions > 0:
+        sources &= traffic.impressions >= allowed.min_impressions
+    targets = expected.propensity > 0
+    if allowed.only_positions is not None:
+        targets &= allowed.only_positions
+    change = np.inf if allowed.max_position_change is None else float(allowed.max_position_change)
+    position = np.zeros(len(targets)) if allowed.position is None else allowed.position
+    return sources, targets, position, change
 
 
 @jit
@@ -146,18 +152,9 @@ def _list_swaps(
                     if not targets[t] or (linking and home[x] == part[t]):
                         continue
                     most = np.floor(pages * traffic[t])
-                    chosen, weight = -1, 0.0
-                    for row in range(first, last):
-                        s = factor[row]
-                        if (
-                            sources[row]
-                            and s != t
-                            and kind[s] == kind[t]
-                            and (not linking or part[s] == home[x])
-                            and abs(position[s] - position[t]) <= change
-                            and shown[row] * o[s] > weight
-                        ):
-                            chosen, weight = s, shown[row] * o[s]
+                    chosen = choose_source(
+                        first, last, factor, shown, sources, t, kind, position, change, o, part, home[x], linking
+                    )
                     if chosen < 0 or most < 1.0:
                         continue
                     p = min(r[x] * o[t], MOST)
@@ -183,6 +180,38 @@ def _list_swaps(
             place_of[t], slot_of[part[t]], traffic[t], worth[t] = -1, -1, 0.0, 0.0
     out, numbers = codes[:n].copy(), figures[:n].copy()
     return out[:, 0], out[:, 1], out[:, 2], out[:, 3], out[:, 4], numbers[:, 0], numbers[:, 1]
+
+
+@jit
+def choose_source(
+    first: int,
+    last: int,
+    factor: Ints,
+    shown: Ints,
+    sources: Mask,
+    t: int,
+    kind: Ints,
+    position: Floats,
+    change: float,
+    o: Floats,
+    part: Ints,
+    home: int,
+    linking: bool,
+) -> int:
+    """Of an item's rows `first` to `last`, the factor that it may leave for t and is seen under most; -1: none."""
+    chosen, weight = -1, 0.0
+    for row in range(first, last):
+        s = factor[row]
+        if (
+            sources[row]
+            and s != t
+            and kind[s] == kind[t]
+            and (not linking or part[s] == home)
+            and abs(position[s] - position[t]) <= change
+            and shown[row] * o[s] > weight
+        ):
+            chosen, weight = s, shown[row] * o[s]
+    return chosen
 
 
 @jit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 from elute.kernels.jit import jit
 from elute.repair.allowed import Allowed
 from elute.repair.swapping.expected import Expected
-from elute.repair.swapping.feasible import Candidates, list_swaps
+from elute.repair.swapping.feasible import Candidates
 from elute.repair.swapping.movable import Movable
 from elute.repair.swapping.traffic import Traffic
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+ListLinks = Callable[[Expected, float, Allowed], Candidates]
 
 
 _PLENTY = 1e9
@@ -31,9 +33,16 @@ class Obstacle(NamedTuple):
 
 
 def find_obstacles(
-    traffic: Traffic, expected: Expected, movable: Movable, allowed: Allowed, pages: float, joined: Ints
+    list_links: ListLinks,
+    traffic: Traffic,
+    expected: Expected,
+    movable: Movable,
+    allowed: Allowed,
+    pages: float,
+    joined: Ints,
 ) -> list[Obstacle]:
-    """Of what the plan leaves apart (`joined`: by part, its number once the plan holds)."""
+    """Of what the plan leaves apart (`joined`: by part, its number once the plan holds); `list_links` gives the swaps
+    that link parts, on such a share of pages within such limits."""
     expected = expected._replace(part=joined[expected.part], home=joined[expected.home])
     outside = np.flatnonzero(np.arange(expected.parts) != np.bincount(expected.part).argmax())
     if not len(outside):
@@ -43,10 +52,7 @@ def find_obstacles(
         traffic.offsets, traffic.factor, expected.part, np.zeros_like(movable.kind), expected.parts
     )
     within = _meets_another(traffic.offsets, traffic.factor, expected.part, movable.kind, expected.parts)
-    free, moved = (
-        _touch(list_swaps(traffic, expected, movable.kind, _PLENTY, limits, True), expected)
-        for limits in (Allowed(), allowed)
-    )
+    free, moved = (_touch(list_links(expected, _PLENTY, limits), expected) for limits in (Allowed(), allowed))
     fixed = ", ".join(movable.fixed)
     stages = [
         (kinds, f"no other part has its {fixed}, and {movable.describe()}"),
@@ -56,8 +62,6 @@ def find_obstacles(
         (moved, "the limits on positions, items and impressions leave no item that could be moved"),
     ]
     too_few = f"{pages:.3g} of its queries' pages are too few to change; --share or --days gives more"
-        f"its queries come too rarely: {pages:.3g} of the pages that the log has of a query are less than one"
-    )
     out = []
     for part in outside:
         reason = next((words for passes, words in stages if not passes[part]), too_few)
