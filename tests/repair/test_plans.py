@@ -178,7 +178,9 @@ def test_limits_that_leave_components_apart(path: Path, tmp_path: Path) -> None:
         "o",
         "--json",
     )
-    outcome = call_elute("repair", log, *options, "--max-position-change", "1", "--only-positions", "1,2")
+    outcome = call_elute(
+        "repair", log, "--method", "swap", *options, "--max-position-change", "1", "--only-positions", "1,2"
+    )
     assert outcome.code == 3
     assert outcome.json["components_after"] == 2
     assert outcome.json["infeasible"][0]["factor"] == {"position": 5}

@@ -5,7 +5,7 @@ the ratio of propensities across it, and these add up. A link is to have 1/se² 
 tree, by the links of least cost (Eq. 3, as in Algorithm 2) among those whose queries have the traffic, then by those
 which come closest. Within a link the items that can tell most are taken until they could give twice what is needed, and
 share the impressions so that the fewest do: n = S/ω·(√(ω/λ) - 1), ω = p/(1 - p), with one λ for all. A query lends one
-item to a link, and no more pages to all of them than may be changed.
+item to a link, and its pages that may be changed are shared evenly by the links that want them.
 """
 
 from __future__ import annotations
@@ -57,12 +57,17 @@ def find_links(candidates: Candidates, expected: Expected, pages: Ints, needed: 
     chosen = order[join_edges(parent, pairs[order, 0], pairs[order, 1])]
     rows = np.argsort(member, kind="stable")
     first = np.searchsorted(member[rows], np.arange(len(pairs) + 1))
+    groups = [candidates.take(rows[first[link] : first[link + 1]]) for link in chosen]
+    waiting = np.zeros(len(pages), np.int64)
+    for swaps in groups:
+        waiting[swaps.query] += 1
     left, links = pages.copy(), []
-    for link in chosen:
-        swaps = candidates.take(rows[first[link] : first[link + 1]])
-        made = _fill(int(pairs[link, 0]), int(pairs[link, 1]), swaps, left, expected, needed)
-        np.subtract.at(left, made.swaps.query, made.impressions)
-        links.append(made)
+    for link, swaps in zip(chosen, groups, strict=True):
+        fair = -(-left[swaps.query] // waiting[swaps.query])
+        swaps = swaps._replace(most=np.minimum(swaps.most, fair))
+        links.append(_fill(int(pairs[link, 0]), int(pairs[link, 1]), swaps, expected, needed))
+        left[links[-1].swaps.query] -= links[-1].impressions
+        waiting[swaps.query] -= 1
     return [link for link in links if len(link.impressions)]
 
 
@@ -91,11 +96,9 @@ def price(candidates: Candidates, expected: Expected) -> Floats:
     return compute_costs(np.ones(len(p)), p, q)
 
 
-def _fill(a: int, b: int, swaps: Candidates, left: Ints, expected: Expected, needed: float) -> Link:
-    """Within the pages that are `left` of every query."""
-    most = np.minimum(swaps.most, left[swaps.query])
+def _fill(a: int, b: int, swaps: Candidates, expected: Expected, needed: float) -> Link:
     p = expected.probability(swaps.item, swaps.target)
-    swaps = swaps._replace(most=most, strength=inform(most, p / (1 - p), expected.known[swaps.item]))
+    swaps = swaps._replace(strength=inform(swaps.most, p / (1 - p), expected.known[swaps.item]))
     order = np.argsort(-swaps.strength, kind="stable")
     reach = np.cumsum(swaps.strength[order])
     wanted = _SPARE * needed if reach[-1] >= needed else _WHOLE * float(reach[-1])
