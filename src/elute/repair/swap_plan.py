@@ -20,7 +20,7 @@ from elute.repair.swapping.comparison import compare_designs, describe_forecast
 from elute.repair.swapping.constraints import Constraints, translate
 from elute.repair.swapping.designs import TOP
 from elute.repair.swapping.expected import Expected, expect, to_fitted_cells
-from elute.repair.swapping.feasible import NO_CANDIDATES, Candidates, list_swaps
+from elute.repair.swapping.feasible import NO_SWAPS_YET, FeasibleSwaps, list_swaps
 from elute.repair.swapping.forecast import Errors, Forecast, Shown, find_effects
 from elute.repair.swapping.links import Link, find_links, join_parts, price
 from elute.repair.swapping.movable import Movable, find_movable
@@ -43,14 +43,14 @@ class _Ground(NamedTuple):
     traffic: Traffic
     expected: Expected
 
-    def list_links(self, expected: Expected, pages: float, allowed: Allowed) -> Candidates:
+    def list_links(self, expected: Expected, pages: float, allowed: Allowed) -> FeasibleSwaps:
         """Swaps that link parts."""
         given = self.traffic, expected, self.movable.kind, pages, allowed
         if self.check.log.roles.query is None:
             return list_swaps_anywhere(self.check.counts, *given)
         return list_swaps(*given, linking=True)
 
-    def list_more(self) -> Candidates:
+    def list_more(self) -> FeasibleSwaps:
         """Swaps that make propensities more certain."""
         given = self.traffic, self.expected, self.movable.kind, self.pages, self.allowed
         if self.check.log.roles.query is None:
@@ -137,12 +137,12 @@ def plan_swaps(
 class _Chosen(NamedTuple):
     """Swaps, and how often each is shown."""
 
-    swaps: Candidates
+    swaps: FeasibleSwaps
     impressions: Ints
 
     @classmethod
     def of_links(cls, links: list[Link]) -> _Chosen:
-        swaps = NO_CANDIDATES
+        swaps = NO_SWAPS_YET
         for link in links:
             swaps = swaps.append(link.swaps)
         return cls(swaps, np.concatenate([np.empty(0, np.int64), *(link.impressions for link in links)]))
@@ -184,7 +184,7 @@ def _compare(ground: _Ground, target_se: float, reached: Errors, top: int) -> tu
     )
 
 
-def _count_components(check: Check, swaps: Candidates) -> int:
+def _count_components(check: Check, swaps: FeasibleSwaps) -> int:
     """Of the log, once the swaps have been shown."""
     component = check.found.of_factor.astype(np.int64)
     parent = singletons(len(check.found))
@@ -226,7 +226,7 @@ def _list_swaps(ground: _Ground, chosen: _Chosen, share: Floats, lost: Floats, s
     return tuple(Swap(*values) for values in fields)
 
 
-def _name_queries(ground: _Ground, swaps: Candidates, items: list[dict[str, Any]]) -> list[Any]:
+def _name_queries(ground: _Ground, swaps: FeasibleSwaps, items: list[dict[str, Any]]) -> list[Any]:
     query, names = ground.check.log.roles.query, ground.traffic.names
     if names is not None:
         return [row["query"] for row in to_rows(pa.table({"query": names}), swaps.query)]

@@ -12,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.repair.plan import SwapPlan
 from elute.simulation.grades import PROPENSITIES
+
+Ints = NDArray[np.int64]
 
 _BLOCK = 4
 _SHORT_SHARE = 0.25
@@ -37,29 +40,57 @@ def draw_truth(queries: int, seed: int) -> pa.Table:
     )
 
 
-def simulate(sessions: int, queries: int, broken: bool, seed: int) -> pa.Table:
-    """A log with `session_id, query_id, doc_id, position, click`."""
+def simulate(sessions: int, queries: int, broken: bool, seed: int, swaps: SwapPlan | None = None) -> pa.Table:
+    """A log with `session_id, query_id, doc_id, position, click`. `swaps`: a plan whose pages follow the others; on
+    each, a document changes places with what stands at its new position."""
     world, visits, rankings, clicks = _spawn_streams(seed)
-    positions = len(PROPENSITIES)
     relevance = _draw_relevance(world, queries)
-    length = np.where(world.random(queries) < _SHORT_SHARE, _BLOCK, positions)
-
+    length = np.where(world.random(queries) < _SHORT_SHARE, _BLOCK, len(PROPENSITIES))
     query = visits.integers(queries, size=sessions)
-    order = np.tile(np.arange(positions), (sessions, 1))
+    log = _show_pages(0, query, _draw_orders(query, length, broken, rankings), length, relevance, clicks)
+    if swaps is None:
+        return log
+    query, doc, place = _list_pages(swaps)
+    order = _draw_orders(query, length, broken, rankings)
+    page = np.arange(len(query))
+    was = (order == doc[:, None]).argmax(axis=1)
+    order[page, was] = order[page, place]
+    order[page, place] = doc
+    return pa.concat_tables([log, _show_pages(sessions, query, order, length, relevance, clicks)])
+
+
+def _list_pages(swaps: SwapPlan) -> tuple[Ints, Ints, Ints]:
+    """The query, the document and its place (from 0) of every page of a plan."""
+    pages = [swap.impressions for swap in swaps.swaps]
+    query = [int(str(swap.item["query_id"])[1:]) for swap in swaps.swaps]
+    doc = [int(str(swap.item["doc_id"]).rpartition("-d")[2]) for swap in swaps.swaps]
+    place = [int(swap.target["position"]) - 1 for swap in swaps.swaps]
+    return np.repeat(query, pages), np.repeat(doc, pages), np.repeat(place, pages)
+
+
+def _draw_orders(query: Ints, length: Ints, broken: bool, rankings: np.random.Generator) -> Ints:
+    """By page, the document at every position: neighbours changed places now and then."""
+    positions = len(PROPENSITIES)
+    order = np.tile(np.arange(positions), (len(query), 1))
     for upper in rankings.permutation(positions - 1):
         if broken and upper == _BLOCK - 1:
             continue
-        swap = rankings.random(sessions) < _SWAP_SHARE
+        swap = rankings.random(len(query)) < _SWAP_SHARE
         swap &= upper + 1 < length[query]
         order[swap, upper], order[swap, upper + 1] = order[swap, upper + 1], order[swap, upper]
+    return order
 
-    shown = np.arange(positions) < length[query][:, None]
-    session, position = np.nonzero(shown)
+
+def _show_pages(
+    first: int, query: Ints, order: Ints, length: Ints, relevance: NDArray[np.float64], clicks: np.random.Generator
+) -> pa.Table:
+    """Rows of these pages, numbered from `first`, with clicks."""
+    session, position = np.nonzero(np.arange(order.shape[1]) < length[query][:, None])
     doc = order[session, position]
     probability = relevance[query[session], doc] * np.array(PROPENSITIES)[position]
     return pa.table(
         {
-            "session_id": session,
+            "session_id": first + session,
             "query_id": [f"q{q:03d}" for q in query[session]],
             "doc_id": [f"q{q:03d}-d{d:02d}" for q, d in zip(query[session], doc, strict=True)],
             "position": pa.array(position + 1, pa.int32()),

@@ -17,7 +17,7 @@ from elute.kernels.jit import jit
 from elute.repair.allowed import Allowed
 from elute.repair.swap import find_minimum_swaps
 from elute.repair.swapping.expected import MOST, Expected, to_fitted_cells
-from elute.repair.swapping.feasible import Candidates, choose_source, set_limits
+from elute.repair.swapping.feasible import FeasibleSwaps, choose_source, set_limits
 from elute.repair.swapping.traffic import Traffic
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ _POOL = 1000
 
 def list_swaps_anywhere(
     counts: Counts, traffic: Traffic, expected: Expected, kind: Ints, pages: float, allowed: Allowed
-) -> Candidates:
+) -> FeasibleSwaps:
     """Swaps that hold a spanning tree of least cost, as far as there is one."""
     cells = to_fitted_cells(counts, expected)
     seen = np.bincount(traffic.factor, traffic.impressions, len(kind)).astype(np.float64)
@@ -47,7 +47,7 @@ def list_swaps_anywhere(
 
 def list_more_anywhere(
     counts: Counts, traffic: Traffic, expected: Expected, kind: Ints, pages: float, allowed: Allowed
-) -> Candidates:
+) -> FeasibleSwaps:
     """For every factor, the item that tells most of it, of those of which most is known."""
     seen = np.bincount(traffic.factor, traffic.impressions, len(kind)).astype(np.float64)
     most = np.floor(pages * seen).astype(np.int64)
@@ -107,10 +107,10 @@ def _choose(
 
 def _describe(
     counts: Counts, expected: Expected, kind: Ints, seen: Floats, most: Ints, item: Ints, source: Ints, target: Ints
-) -> Candidates:
+) -> FeasibleSwaps:
     p = expected.probability(item, target)
     gain, known = most[target] * p / (1 - p), expected.known[item]
-    return Candidates(
+    return FeasibleSwaps(
         item,
         source,
         target,

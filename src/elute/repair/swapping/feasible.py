@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-class Candidates(NamedTuple):
+class FeasibleSwaps(NamedTuple):
     """Show `item` of `query`, known under factor `source`, under factor `target`: at most `most` times, at a `loss` of
     expected clicks each time; `strength`: the information it would give about the link then."""
 
@@ -42,21 +42,21 @@ class Candidates(NamedTuple):
     loss: Floats
     strength: Floats
 
-    def take(self, which: NDArray[np.integer] | Mask) -> Candidates:
+    def take(self, which: NDArray[np.integer] | Mask) -> FeasibleSwaps:
         """These swaps, in this order."""
-        return Candidates._make(column[which] for column in self)
+        return FeasibleSwaps._make(column[which] for column in self)
 
-    def append(self, more: Candidates) -> Candidates:
+    def append(self, more: FeasibleSwaps) -> FeasibleSwaps:
         """These swaps and more."""
-        return Candidates._make(np.concatenate(pair) for pair in zip(self, more, strict=True))
+        return FeasibleSwaps._make(np.concatenate(pair) for pair in zip(self, more, strict=True))
 
 
-NO_CANDIDATES = Candidates._make([np.empty(0, np.int64)] * 5 + [np.empty(0)] * 2)
+NO_SWAPS_YET = FeasibleSwaps._make([np.empty(0, np.int64)] * 5 + [np.empty(0)] * 2)
 
 
 def list_swaps(
     traffic: Traffic, expected: Expected, kind: Ints, pages: float, allowed: Allowed, linking: bool
-) -> Candidates:
+) -> FeasibleSwaps:
     """All of them, one item a place and linked part; `pages`: how many of the log's pages of a query may be changed, as
     a share (above 1 where the plan runs longer than the log did). `linking`: only to places of other parts; otherwise
     to any other place."""
@@ -79,7 +79,7 @@ def list_swaps(
         pages,
         linking,
     )
-    return Candidates._make(found)
+    return FeasibleSwaps._make(found)
 
 
 def set_limits(traffic: Traffic, expected: Expected, allowed: Allowed) -> tuple[Mask, Mask, Floats, float]:

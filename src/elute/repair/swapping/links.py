@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from elute.kernels.unionfind import find_roots, join_edges, singletons
 from elute.repair.swap import compute_costs
 from elute.repair.swapping.expected import Expected
-from elute.repair.swapping.feasible import Candidates
+from elute.repair.swapping.feasible import FeasibleSwaps
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,12 +37,12 @@ class Link(NamedTuple):
 
     a: int
     b: int
-    swaps: Candidates
+    swaps: FeasibleSwaps
     impressions: Ints
     information: float
 
 
-def find_links(candidates: Candidates, expected: Expected, pages: Ints, needed: float) -> list[Link]:
+def find_links(candidates: FeasibleSwaps, expected: Expected, pages: Ints, needed: float) -> list[Link]:
     """A spanning tree, or as much of one as there are swaps for, that gives every link the information `needed`;
     `pages`: of every query, how many may be changed."""
     if not len(candidates.item):
@@ -71,7 +71,7 @@ def find_links(candidates: Candidates, expected: Expected, pages: Ints, needed: 
     return [link for link in links if len(link.impressions)]
 
 
-def _choose_items(candidates: Candidates, expected: Expected) -> tuple[Candidates, Ints, Ints]:
+def _choose_items(candidates: FeasibleSwaps, expected: Expected) -> tuple[FeasibleSwaps, Ints, Ints]:
     """The strongest swap of every query for every pair of parts, the pairs, and the pair of each swap."""
     ends = np.sort(np.column_stack((expected.home[candidates.item], expected.part[candidates.target])), axis=1)
     pairs, member = np.unique(ends, axis=0, return_inverse=True)
@@ -88,7 +88,7 @@ def join_parts(expected: Expected, links: list[Link]) -> Ints:
     return np.unique(find_roots(parent), return_inverse=True)[1].reshape(-1)
 
 
-def price(candidates: Candidates, expected: Expected) -> Floats:
+def price(candidates: FeasibleSwaps, expected: Expected) -> Floats:
     """Eq. 3, with click probabilities below 1: the variance of a link that rests on one impression of the item at each
     end; never below 0."""
     p = expected.probability(candidates.item, candidates.source)
@@ -96,7 +96,7 @@ def price(candidates: Candidates, expected: Expected) -> Floats:
     return compute_costs(np.ones(len(p)), p, q)
 
 
-def _fill(a: int, b: int, swaps: Candidates, expected: Expected, needed: float) -> Link:
+def _fill(a: int, b: int, swaps: FeasibleSwaps, expected: Expected, needed: float) -> Link:
     p = expected.probability(swaps.item, swaps.target)
     swaps = swaps._replace(strength=inform(swaps.most, p / (1 - p), expected.known[swaps.item]))
     order = np.argsort(-swaps.strength, kind="stable")

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from elute.kernels.jit import jit
 from elute.repair.allowed import Allowed
 from elute.repair.swapping.expected import Expected
-from elute.repair.swapping.feasible import Candidates
+from elute.repair.swapping.feasible import FeasibleSwaps
 from elute.repair.swapping.movable import Movable
 from elute.repair.swapping.traffic import Traffic
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-ListLinks = Callable[[Expected, float, Allowed], Candidates]
+ListLinks = Callable[[Expected, float, Allowed], FeasibleSwaps]
 
 
 _PLENTY = 1e9
@@ -69,7 +69,7 @@ def find_obstacles(
     return out
 
 
-def _touch(swaps: Candidates, expected: Expected) -> Mask:
+def _touch(swaps: FeasibleSwaps, expected: Expected) -> Mask:
     """By part: whether a swap joins it to another."""
     out = np.zeros(expected.parts, np.bool_)
     out[expected.home[swaps.item]] = True
