@@ -154,6 +154,14 @@ def know_items(
     return Knowledge(shape, rate, evidence)
 
 
+def expect_items(cells: Cells, o: Floats, population: Population) -> Floats:
+    """The prior's mean of every item: what is expected of it by where and how often it was shown, whatever its own
+    clicks."""
+    every = np.arange(len(cells.offsets) - 1)
+    _, _, average, _, shown = _gather(*cells, o, population.mean, np.zeros(len(o)), every)
+    return _expect(average, shown, population)
+
+
 class CellInformation(NamedTuple):
     """Of every cell about log r + log o; a cell of few impressions cannot tell that it is always clicked, and counts as
     Poisson. `given`: for Poisson clicks given those of the item, C·n·o/E, whose score is

@@ -63,7 +63,7 @@ def list_more_anywhere(
         kind,
         position,
         change,
-        expected.relevance,
+        expected.typical,
         expected.propensity,
         expected.known,
         most,
@@ -108,8 +108,7 @@ def _choose(
 def _describe(
     counts: Counts, expected: Expected, kind: Ints, seen: Floats, most: Ints, item: Ints, source: Ints, target: Ints
 ) -> FeasibleSwaps:
-    p = expected.probability(item, target)
-    gain, known = most[target] * p / (1 - p), expected.known[item]
+    gain, known = most[target] * expected.odds(item, target), expected.known[item]
     return FeasibleSwaps(
         item,
         source,

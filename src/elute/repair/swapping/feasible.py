@@ -2,7 +2,8 @@
 
 A swap stays within the query and within the kind of factor that its fixed columns make it (`movable`). For each place t
 of a query at most one item is proposed for each part that it would link: the one that tells most if it takes all the
-pages that may be had, c = δS/(δ + S) with S what is known of it and δ = m·p/(1-p) for m pages at click probability p.
+pages that may be had, c = δS/(δ + S) with S what is known of it and δ = m·p/(1-p) for m pages at click probability p,
+of an item as is typical for where it was shown (see `expected`).
 One item a place: so no page is planned twice.
 
 What users lose by one impression of x at t, where y̅ is what the query shows there: with f(s) the share of the query's
@@ -72,6 +73,7 @@ def list_swaps(
         position,
         change,
         expected.relevance,
+        expected.typical,
         expected.propensity,
         expected.part,
         expected.known,
@@ -110,6 +112,7 @@ def _list_swaps(
     position: Floats,
     change: float,
     r: Floats,
+    typical: Floats,
     o: Floats,
     part: Ints,
     known: Floats,
@@ -157,7 +160,7 @@ def _list_swaps(
                     )
                     if chosen < 0 or most < 1.0:
                         continue
-                    p = min(r[x] * o[t], MOST)
+                    p = min(typical[x] * o[t], MOST)
                     gain = most * p / (1.0 - p)
                     strength = gain * known[x] / (gain + known[x])
                     slot = slot_of[home[x]] if linking else 0

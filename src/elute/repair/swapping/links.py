@@ -50,7 +50,7 @@ def find_links(candidates: FeasibleSwaps, expected: Expected, pages: Ints, neede
     candidates, pairs, member = _choose_items(candidates, expected)
     reach = np.bincount(member, candidates.strength)
     cost = np.full(len(pairs), np.inf)
-    np.minimum.at(cost, member, price(candidates, expected))
+    np.minimum.at(cost, member, price(candidates, expected._replace(relevance=expected.typical)))
     enough = reach >= needed
     order = np.lexsort((pairs[:, 1], pairs[:, 0], np.where(enough, cost, -reach), ~enough))
     parent = singletons(expected.parts)
@@ -97,14 +97,13 @@ def price(candidates: FeasibleSwaps, expected: Expected) -> Floats:
 
 
 def _fill(a: int, b: int, swaps: FeasibleSwaps, expected: Expected, needed: float) -> Link:
-    p = expected.probability(swaps.item, swaps.target)
-    swaps = swaps._replace(strength=inform(swaps.most, p / (1 - p), expected.known[swaps.item]))
+    odds = expected.odds(swaps.item, swaps.target)
+    swaps = swaps._replace(strength=inform(swaps.most, odds, expected.known[swaps.item]))
     order = np.argsort(-swaps.strength, kind="stable")
     reach = np.cumsum(swaps.strength[order])
     wanted = _SPARE * needed if reach[-1] >= needed else _WHOLE * float(reach[-1])
     swaps = swaps.take(order[: min(int(np.searchsorted(reach, wanted)) + 1, len(order))])
-    p = expected.probability(swaps.item, swaps.target)
-    odds, known = p / (1 - p), expected.known[swaps.item]
+    odds, known = expected.odds(swaps.item, swaps.target), expected.known[swaps.item]
     shown = share_impressions(odds, known, swaps.most, needed)
     kept = shown > 0
     carried = inform(shown, odds, known)
