@@ -58,8 +58,10 @@ class Assumptions:
         """As people give them: one or several, columns with commas between them, expressions with semicolons."""
         return cls(tuple(_split(monotone, ",")), tuple(_split(at_most, ";")), propensities)
 
-    def __bool__(self) -> bool:
-        return bool(self.monotone or self.at_most or self.propensities is not None)
+    def require(self, factors: pa.Table) -> None:
+        """Refuse what does not match these factors, before anything is computed."""
+        self.order(factors)
+        self.match(factors)
 
     def order(self, factors: pa.Table) -> list[Ordered]:
         """The factors that are seen at most as often as others; raises `EluteError` for what does not match."""
@@ -82,7 +84,9 @@ def _order_by(factors: pa.Table, column: str) -> Ordered:
     try:
         value = factors[column].cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise EluteError(f"`monotone='{column}'`: its values are not numbers, so nothing says which is larger") from None
+        raise EluteError(
+            f"`monotone='{column}'`: its values are not numbers, so nothing says which is larger"
+        ) from None
     rest = _code_rows(factors, [name for name in factors.column_names if name != column])
     rows = np.flatnonzero(np.isfinite(value))
     rows = rows[np.lexsort((value[rows], rest[rows]))]
@@ -163,7 +167,9 @@ def _match(factors: pa.Table, given: pa.Table) -> KnownRatios:
         log_o = np.log(value)
     used = (factor >= 0) & np.isfinite(log_o) & np.isfinite(log_se)
     if not used.any():
-        raise EluteError("no factor of the log has a propensity above 0 in `propensities=`; are these its bias columns?")
+        raise EluteError(
+            "no factor of the log has a propensity above 0 in `propensities=`; are these its bias columns?"
+        )
     scales = np.broadcast_to(scale, len(value))[used].astype(np.int64)
     return KnownRatios(factor[used], scales, log_o[used], log_se[used], int((~used).sum()))
 

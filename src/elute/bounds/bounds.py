@@ -1,8 +1,8 @@
 """Bounds instead of silence: what can be said across components, and how many pairs of items that puts in order.
 
-Within a component clicks determine ratios, and one propensity is open. All that is known of these is a system of difference
-constraints (`constraints`), whose sharp intervals are shortest paths (`paths`). Errors are such that everything holds at once
-with 95% confidence (`limits`), if clicks follow r·o.
+Within a component clicks determine ratios, and one propensity is open. All that is known of these is a system of
+difference constraints (`constraints`), whose sharp intervals are shortest paths (`paths`). Errors are such that
+everything holds at once with 95% confidence (`limits`), if clicks follow r·o.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Bounds:
         return self.relate(self.scales.references, int(self.scales.references[0]))
 
     def tabulate(self, propensity: Floats | None = None) -> pa.Table:
-        """`component`, the bias columns of its reference, and `low, high` of the reference's propensity relative to that of
-        the largest component. `propensity`: by factor of the log, of a fit whose references are to be taken."""
+        """`component`, the bias columns of its reference, and `low, high` of the reference's propensity relative to
+        that of the largest component. `propensity`: by factor of the log, of a fit whose references are to be taken."""
         problem, references = self.precision.sample.problem, self.scales.references
         if propensity is not None:
             own = np.flatnonzero(propensity == 1.0)
@@ -101,7 +101,9 @@ class Bounds:
         if parts == 1:
             return "The log is one component: bounds have nothing to add to its ratios."
         if crossed is None:
-            return f"Scales of {format_count(parts)} components are bounded; the log has no queries whose pairs to order."
+            return (
+                f"Scales of {format_count(parts)} components are bounded; the log has no queries whose pairs to order."
+            )
         if not crossed.pairs:
             return "No query has items of two components: bounds have no pair to order."
         share = format_share(crossed.ordered / crossed.pairs)
@@ -118,10 +120,14 @@ class Bounds:
         split = int((np.bincount(scales.component) > 1).sum())
         if split:
             words = "component falls" if split == 1 else "components fall"
-            out.append(f"{split:,} {words} into parts that no chain of clicks ties: each part counts as a component here")
+            out.append(
+                f"{split:,} {words} into parts that no chain of clicks ties: each part counts as a component here"
+            )
         loose = int((~scales.tied).sum())
         if loose:
-            out.append(f"{loose:,} factors have no ratio to their component by clicks: they have an upper limit at most")
+            out.append(
+                f"{loose:,} factors have no ratio to their component by clicks: they have an upper limit at most"
+            )
         if self.given is not None and self.given.left_out:
             out.append(f"{self.given.left_out:,} rows of the propensities given are of no factor, or without a number")
         if sample.share < 1:

@@ -4,7 +4,7 @@
 |---|---|
 | o ≤ 1 | φ(t) ≤ 0 |
 | ratios by clicks | φ(t) - φ(reference) within ratio ± width, in each part (`elute.bounds.scales`) |
-| r ≤ 1, all items of a factor | clicks there are at most o(t)·n(t): φ(t) ≥ log(L/n), L the lower limit of expected clicks |
+| r ≤ 1, all items of a factor | clicks there are at most o(t)·n(t): φ(t) ≥ log(L/n), L the least expected clicks |
 | r ≤ 1, one item | L ≤ r·Σ n·o ≤ Σ n·o: φ(a) ≥ log L - log Σ n·o/o(a), the sum at its largest |
 | never clicked | φ(t) ≤ φ(reference) + log u (`elute.bounds.limits`) |
 | assumptions | φ(t') ≤ φ(t); φ(t) - scale within a given log ratio ± its error |
@@ -64,7 +64,7 @@ def constrain(
     precision: Precision, scales: Scales, ordered: list[Ordered], given: KnownRatios | None
 ) -> DifferenceSystem:
     """Everything together. `ordered` and `given` are in rows of the log's factors."""
-    sample, problem, n = precision.sample, precision.sample.problem, precision.sample.problem.n_factors
+    problem, n = precision.sample.problem, precision.sample.problem.n_factors
     unclicked = _limit_unclicked(precision, scales)
     items = limit_items(precision, scales, unclicked)
     every, tied = np.arange(n), scales.tied & (scales.reference != np.arange(n))

@@ -21,7 +21,11 @@ _CLICKS = (RATIO, UNCLICKED)
 
 
 def describe_cycle(
-    found: DifferenceSystem, cycle: Ints, said: Sequence[str], name: Callable[[int], str], component: Callable[[int], int]
+    found: DifferenceSystem,
+    cycle: Ints,
+    said: Sequence[str],
+    name: Callable[[int], str],
+    component: Callable[[int], int],
 ) -> str:
     """`said`: the options of assumptions on order. `name` and `component`: of a factor."""
     kinds = found.kind[cycle].tolist()
@@ -38,7 +42,9 @@ def describe_cycle(
             clicks.append(f"{_compare(total, name(a), name(b))} by the clicks of component {component(a) + 1}")
         elif kind in (RATE, ITEM):
             whose = "all clicks there" if kind == RATE else "those of one item"
-            clicks.append(f"{name(a)} is seen at least {exp(-total):.2g} of the time by {whose} (relevance is at most 1)")
+            clicks.append(
+                f"{name(a)} is seen at least {exp(-total):.2g} of the time by {whose} (relevance is at most 1)"
+            )
         elif kind == OBSERVED:
             against.append(f"that {name(b)} is seen no more than always")
         elif kind == GIVEN:

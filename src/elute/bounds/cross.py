@@ -46,9 +46,7 @@ class Crossed(NamedTuple):
         return len(self.notes) > 0
 
 
-def order_pairs(
-    members: tuple[Ints, Ints], part: Ints, items: ItemLimits, arrows: Arrows, highest: Floats
-) -> Crossed:
+def order_pairs(members: tuple[Ints, Ints], part: Ints, items: ItemLimits, arrows: Arrows, highest: Floats) -> Crossed:
     """`members`: numbers of items and the code of the query of each. `part`: by item."""
     item, query, sizes, notes = _choose(*members)
     order = np.lexsort((items.anchor[item], query))

@@ -5,10 +5,10 @@ divided over all limits that are taken (Bonferroni), so all hold at once with 95
 to impressions, which clicks do not decide: an item shown once has nothing to say whatever its share.
 
 - **Clicks.** C clicks in N impressions of different probabilities have their sum λ within Clopper and Pearson's limits
-  for N equal ones (Hoeffding, 1956: of all sums of N trials with this λ, equal ones have the heaviest tails). Where clicks
-  vary more than independent ones, by the dispersion d, limits are those of C/d in N/d, times d.
-- **Ratios.** A log ratio with standard error s is as sure as the logarithm of a count of 1/s² clicks. Its interval is ± the
-  farther of that count's exact limits: ± z·s where clicks are many, and wider where they are few, as logarithms
+  for N equal ones (Hoeffding, 1956: of all sums of N trials with this λ, equal ones have the heaviest tails). Where
+  clicks vary more than independent ones, by the dispersion d, limits are those of C/d in N/d, times d.
+- **Ratios.** A log ratio with standard error s is as sure as the logarithm of a count of 1/s² clicks. Its interval is ±
+  the farther of that count's exact limits: ± z·s where clicks are many, and wider where they are few, as logarithms
   of small counts are skew. Where clusters are few, or errors are drawn, z is Student's quantile.
 - **Never clicked.** Items with clicks elsewhere, C at exposures E, shown n times in vain under factor t: given their
   clicks, none falls there with probability Π (1 + u·n/E)^-C, u = o(t) relative to that scale. The limit of u is where
@@ -80,4 +80,4 @@ def limit_unclicked(group: NDArray[np.int64], clicks: Floats, reach: Floats, gro
 def _sum_up(group: NDArray[np.int64], clicks: Floats, reach: Floats, log_u: Floats, groups: int) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         by_cell = np.where(reach > 0, clicks * np.log1p(np.exp(log_u)[group] * reach), 0.0)
-    return np.bincount(group, by_cell, groups)
+    return np.asarray(np.bincount(group, by_cell, groups), np.float64)

@@ -5,8 +5,8 @@ shortest path from i to j, and some φ attains it: no bound is sharper. No φ ex
 cycle sum to less than 0.
 
 Node 0 stands for φ = 0, and has an arrow of weight 0 to every factor (o ≤ 1), so its distances p exist wherever there
-is no contradiction. Lengths are measured as weight + p(tail) - p(head) ≥ 0 (Johnson), in which every node is at distance 0
-from node 0. So a search from i ends where it is as far from i as node 0 is: beyond, the way leads over node 0.
+is no contradiction. Lengths are measured as weight + p(tail) - p(head) ≥ 0 (Johnson), in which every node is at
+distance 0 from node 0. So a search from i ends where it is as far from i as node 0 is: beyond, the way leads over node 0.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def measure_all(arrows: Arrows, highest: Floats, source: int, reverse: bool = Fa
 
 def measure_pairs(arrows: Arrows, highest: Floats, pairs: tuple[Ints, Ints], most: int) -> tuple[Floats, int]:
     """d(i, j) of some pairs sorted by i, and how many of the nodes i were searched from before `most` nodes had been
-    visited. Beyond, ways over node 0 alone are looked at: longer than the shortest, so bounds that hold and are wider."""
+    visited. Beyond, ways over node 0 alone are looked at: not the shortest, so bounds that hold and are wider."""
     inside = (arrows.tail != 0) & (arrows.head != 0)
     lowest = measure_all(arrows, highest, 0, reverse=True)  # to node 0
     net = build_network(Arrows(*(part[inside] for part in arrows)), highest)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.bounds.limits import SHARE, find_quantile, widen_errors
+from elute.cells.counts import Amounts
 from elute.estimate.solve import boundary
 from elute.estimate.solve.problem import Codes, Floats, Problem, total_by_item
 from elute.identify.information import find_references
@@ -93,9 +94,7 @@ def _number_parts(precision: Precision) -> tuple[Ints, Ints]:
     main = boundary.find_main_parts(sample.clicked, component, sample.part)
     clicks = np.bincount(np.maximum(strong, 0), np.where(strong >= 0, sample.clicked, 0.0), len(strong))
     label = np.where(np.isin(strong, [boundary.NOWHERE, *main]), -1, strong)  # -1: the main one, or nowhere
-    keys, first, code = np.unique(
-        np.stack((component, label), axis=1), axis=0, return_index=True, return_inverse=True
-    )
+    keys, first, code = np.unique(np.stack((component, label), axis=1), axis=0, return_index=True, return_inverse=True)
     weight = np.where(label[first] < 0, np.inf, clicks[np.maximum(label[first], 0)])
     order = np.lexsort((first, -weight, keys[:, 0]))
     rank = np.empty(len(order), np.int64)
@@ -123,7 +122,7 @@ def _read_errors(precision: Precision, found: Precision) -> tuple[Floats, Floats
 
 @jit
 def _assign_items(
-    offsets: Ints, factor: Codes, impressions: NDArray[np.uint32], clicks: NDArray[np.uint32], part: Ints, strong: Codes
+    offsets: Ints, factor: Codes, impressions: Amounts, clicks: Amounts, part: Ints, strong: Codes
 ) -> Ints:
     """By item: the part it was clicked in; without a click, that of the factor it was shown under most, of
     clicked ones if there are."""

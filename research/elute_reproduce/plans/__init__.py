@@ -1,0 +1,1 @@
+"""Repair and bounds, in worlds whose truth is known."""
