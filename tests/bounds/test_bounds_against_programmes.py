@@ -105,7 +105,7 @@ def compare(seed: int) -> tuple[str, int]:
         return "contradiction", len(found.scales.component)
     assert _same(found.relate(np.array([a]), b)[1][0], largest), (seed, largest)
     assert _same(found.relate(np.array([b]), a)[0][0], -largest), (seed, largest)
-    part = found.scales.item_part
+    part = found.scales.item_group
     x, y = rng.choice(items, 2, replace=False).tolist()
     crossed = order_pairs(
         (np.array([x, y]), np.zeros(2, np.int64)), part, found.found.items, found.found.arrows, found.highest

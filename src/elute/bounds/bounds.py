@@ -120,9 +120,7 @@ class Bounds:
         split = int((np.bincount(scales.component) > 1).sum())
         if split:
             words = "component falls" if split == 1 else "components fall"
-            out.append(
-                f"{split:,} {words} into parts that no chain of clicks ties: each part counts as a component here"
-            )
+            out.append(f"{split:,} {words} into parts that no chain of clicks ties: each has a scale of its own")
         loose = int((~scales.tied).sum())
         if loose:
             out.append(
@@ -218,5 +216,5 @@ def find_bounds(precision: Precision, assumptions: Assumptions, progress: Progre
         if not sample.fair.all():
             fair = sample.fair[members[0]]
             members = members[0][fair], members[1][fair]
-        crossed = order_pairs(members, scales.item_part, found.items, found.arrows, highest)
+        crossed = order_pairs(members, scales.item_group, found.items, found.arrows, highest)
     return Bounds(precision, scales, found, highest, cycle, tuple(ordered), given, crossed)

@@ -1,7 +1,8 @@
-"""Pairs of items of one query that lie in different parts: how many of them bounds put in order all the same.
+"""Pairs of items of one query that lie in different components: how many of them bounds put in order all the same.
 
 With log r(x) within [low - φ(a), high - φ(a)], a the anchor of x and b that of y, log r(x) - log r(y) is at most
-high(x) - low(y) + d(a, b): below 0, x is the worse one, whatever the scales are.
+high(x) - low(y) + d(a, b): below 0, x is the worse one, whatever the scales are. d(a, b) is at least the difference of
+φ at any solution; where that leaves no pair below 0, no path is looked for.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ LARGEST = 1_000
 _COMPARED = 100_000_000
 """Pairs of items that are compared, at most: of more queries than that takes, some are drawn."""
 
-_VISITED = 40_000_000
+_VISITED = 150_000_000
 """Nodes that searches for shortest paths may visit, in all."""
 
 _SEED = 0
 
 
 class Crossed(NamedTuple):
-    """`pairs` of items in different parts and those that are `ordered`; `rankable` queries of the `queries` looked at:
-    all pairs in one part, or ordered. `notes`: what was left out."""
+    """`pairs` of items in different groups and those that are `ordered`; `rankable` queries of the `queries` looked at:
+    all pairs in one group, or ordered. `notes`: what was left out."""
 
     pairs: int
     ordered: int
@@ -46,22 +47,26 @@ class Crossed(NamedTuple):
         return len(self.notes) > 0
 
 
-def order_pairs(members: tuple[Ints, Ints], part: Ints, items: ItemLimits, arrows: Arrows, highest: Floats) -> Crossed:
-    """`members`: numbers of items and the code of the query of each. `part`: by item."""
+def order_pairs(members: tuple[Ints, Ints], group: Ints, items: ItemLimits, arrows: Arrows, highest: Floats) -> Crossed:
+    """`members`: numbers of items and the code of the query of each. `group`: by item, as of its
+    anchor."""
     item, query, sizes, notes = _choose(*members)
     order = np.lexsort((items.anchor[item], query))
     item, query = item[order], query[order]
     anchor = items.anchor[item] + 1
     start = np.flatnonzero((np.diff(query, prepend=-1) != 0) | (np.diff(anchor, prepend=-1) != 0))
     ends = np.append(start, len(item))
-    first, other = _list_pairs(query[start], part[item[start]], ends)
-    nodes = len(highest)
-    keys, code = np.unique(anchor[start[first]] * nodes + anchor[start[other]], return_inverse=True)
-    back, code_back = np.unique(anchor[start[other]] * nodes + anchor[start[first]], return_inverse=True)
-    wanted = np.unique(np.concatenate((keys, back)))
-    distance, searched = measure_pairs(arrows, highest, (wanted // nodes, wanted % nodes), _VISITED)
-    there, here = distance[np.searchsorted(wanted, keys)][code], distance[np.searchsorted(wanted, back)][code_back]
+    first, other = _list_pairs(query[start], group[item[start]])
     low, high = items.low[item], items.high[item]
+    best = np.maximum.reduceat(low, start), np.minimum.reduceat(high, start)
+    nodes, at = len(highest), anchor[start]
+    ways = np.concatenate((np.stack((first, other)), np.stack((other, first))), axis=1)
+    hopeful = best[1][ways[0]] - best[0][ways[1]] + highest[at[ways[1]]] - highest[at[ways[0]]] < 0
+    wanted, code = np.unique(at[ways[0, hopeful]] * nodes + at[ways[1, hopeful]], return_inverse=True)
+    shortest, searched = measure_pairs(arrows, highest, (wanted // nodes, wanted % nodes), _VISITED)
+    distance = np.full(ways.shape[1], np.inf)
+    distance[hopeful] = shortest[code]
+    there, here = distance[: len(first)], distance[len(first) :]
     pairs, ordered, whole = _count_ordered(first, other, ends, there, here, low, high, query[start], sizes)
     sources = len(np.unique(wanted // nodes))
     if searched < sources:
@@ -91,8 +96,8 @@ def _choose(item: Ints, query: Ints) -> tuple[Ints, Ints, Ints, list[str]]:
 
 
 @jit
-def _list_pairs(query: Ints, part: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Pairs of groups (items of one query with one anchor) that lie in different parts."""
+def _list_pairs(query: Ints, group: Ints) -> tuple[Ints, Ints]:
+    """Pairs of anchors of one query that lie in different groups."""
     n = 0
     for fill in range(2):
         first, other = np.empty(n * fill, np.int64), np.empty(n * fill, np.int64)
@@ -100,7 +105,7 @@ def _list_pairs(query: Ints, part: Ints, ends: Ints) -> tuple[Ints, Ints]:
         for a in range(query.shape[0]):
             b = a + 1
             while b < query.shape[0] and query[b] == query[a]:
-                if part[b] != part[a]:
+                if group[b] != group[a]:
                     if fill:
                         first[n], other[n] = a, b
                     n += 1

@@ -6,7 +6,8 @@ cycle sum to less than 0.
 
 Node 0 stands for φ = 0, and has an arrow of weight 0 to every factor (o ≤ 1), so its distances p exist wherever there
 is no contradiction. Lengths are measured as weight + p(tail) - p(head) ≥ 0 (Johnson), in which every node is at
-distance 0 from node 0. So a search from i ends where it is as far from i as node 0 is: beyond, the way leads over node 0.
+distance 0 from node 0. So a search from i ends where it is as far from i as node 0 is: beyond, the way leads over
+node 0.
 """
 
 from __future__ import annotations

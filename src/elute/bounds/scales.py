@@ -55,6 +55,12 @@ class Scales:
         return np.isfinite(self.width)
 
     @property
+    def item_group(self) -> Ints:
+        """By item: what it can be compared within, as a check counts that: the component, or the part where there is
+        but one component."""
+        return self.item_part if self.component.max() == 0 else self.component[self.item_part]
+
+    @property
     def references(self) -> Ints:
         """By part."""
         return self.reference[np.unique(self.part, return_index=True)[1]]

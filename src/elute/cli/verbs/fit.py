@@ -31,7 +31,8 @@ Examples:
   elute fit demo/broken.parquet --bounds --monotone position --out bounded
 
 \b
-Exit code: 0 done, 3 the log is apart or not estimable (see --plan, --bounds and --allow-unidentified), 1 it cannot be used.
+Exit code: 0 done, 3 the log is apart or not estimable (see --plan, --bounds, --allow-unidentified), 1 it cannot be
+used.
 """
 
 
