@@ -19,6 +19,7 @@ from elute.bounds.assumptions import Assumptions
 from elute.bounds.bounds import find_bounds
 from elute.known.precision import measure
 from elute.known.sample import sample_counts
+from elute.reporting.parts import Figure
 from elute_reproduce.plans.bounds_coverage import WORLDS, build_pages, draw_clicks, measure_coverage
 
 
@@ -206,6 +207,18 @@ def test_fits_refuse_what_has_no_bounds() -> None:
         elute.fit(log, "naive", impressions="shown", bounds=True)
     with pytest.raises(elute.EluteError, match="model 'dbn' has no `monotone=`"):
         elute.fit(log, "dbn", impressions="shown", monotone="position")
+
+
+def test_the_report_draws_the_scales(tmp_path: Path) -> None:
+    log, out = make_log(HALVES), tmp_path / "report.html"
+    plain = elute.report(log, out, impressions="shown")
+    assert "bounds" in plain.to_dict()["sections"]
+    assert "75.0% of the 4 pairs across components" in out.read_text(encoding="utf-8")
+    fitted = elute.fit(log, impressions="shown", monotone="position")
+    section = next(one for one in elute.report(log, fits=fitted, impressions="shown").sections if one.key == "bounds")
+    chart = next(block for block in section.blocks if isinstance(block, Figure) and block.key == "bounds")
+    assert [row["label"] for row in chart.spec["data"]["values"]] == ["position 1", "position 3"]
+    assert chart.spec["data"]["values"][1]["high"] == pytest.approx(0.5, rel=0.03)
 
 
 @settings(max_examples=25)

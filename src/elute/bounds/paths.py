@@ -35,7 +35,7 @@ class Arrows(NamedTuple):
     weight: Floats
 
 
-class Network(NamedTuple):
+class SortedArrows(NamedTuple):
     """Arrows sorted by tail, weights as lengths ≥ 0: node i owns `offsets[i]` to `offsets[i + 1]`. `highest`: of every
     node, the largest φ that it can have."""
 
@@ -53,18 +53,18 @@ def find_highest(arrows: Arrows, nodes: int) -> tuple[Floats, Ints]:
     return highest, _relax(*arrows, highest, came)
 
 
-def build_network(arrows: Arrows, highest: Floats, reverse: bool = False) -> Network:
+def sort_arrows(arrows: Arrows, highest: Floats, reverse: bool = False) -> SortedArrows:
     """Of constraints without a contradiction; `reverse`: all arrows turned round."""
     tail, head = (arrows.head, arrows.tail) if reverse else (arrows.tail, arrows.head)
     length = np.maximum(arrows.weight + highest[arrows.tail] - highest[arrows.head], 0.0)
     order = np.argsort(tail, kind="stable")
     offsets = np.searchsorted(tail[order], np.arange(len(highest) + 1)).astype(np.int64)
-    return Network(offsets, head[order], length[order], highest)
+    return SortedArrows(offsets, head[order], length[order], highest)
 
 
 def measure_all(arrows: Arrows, highest: Floats, source: int, reverse: bool = False) -> Floats:
     """The distance of every node from `source`; `reverse`: to it."""
-    net = build_network(arrows, highest, reverse)
+    net = sort_arrows(arrows, highest, reverse)
     out = np.full(len(highest), np.inf)
     _search(*net[:3], source, np.inf, out, np.zeros(len(highest), np.int64), np.empty(len(highest), np.int64))
     away = highest - highest[source]
@@ -76,7 +76,7 @@ def measure_pairs(arrows: Arrows, highest: Floats, pairs: tuple[Ints, Ints], mos
     visited. Beyond, ways over node 0 alone are looked at: not the shortest, so bounds that hold and are wider."""
     inside = (arrows.tail != 0) & (arrows.head != 0)
     lowest = measure_all(arrows, highest, 0, reverse=True)  # to node 0
-    net = build_network(Arrows(*(part[inside] for part in arrows)), highest)
+    net = sort_arrows(Arrows(*(part[inside] for part in arrows)), highest)
     sources, first = np.unique(pairs[0], return_index=True)
     reach = np.maximum(lowest[sources] + highest[sources], 0.0)
     ends = np.append(first, len(pairs[0])).astype(np.int64)
