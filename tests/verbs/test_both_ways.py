@@ -80,6 +80,16 @@ def test_check(sound: Path, broken: Path, plan: Path) -> None:
     compare(elute.check(sound, item="doc_id"), "check", sound, "--item", "doc_id")
 
 
+def test_check_with_bounds(broken: Path, fitted: Path) -> None:
+    compare(elute.check(broken, bounds=True), "check", broken, "--bounds", code=3)
+    said = "position=5 <= position=4"
+    compare(
+        elute.check(broken, monotone=["position"], at_most=[said], propensities=fitted),
+        *("check", broken, "--monotone", "position", "--at-most", said, "--propensities", fitted),
+        code=3,
+    )
+
+
 def test_repair(broken: Path, fitted: Path) -> None:
     compare(elute.merge(broken), "repair", broken, "--method", "merge")
     compare(
@@ -121,6 +131,11 @@ def test_fit_with_propensities_and_plans(broken: Path, plan: Path, fitted: Path)
         elute.fit(broken, "ipw", propensities=fitted, clip=0.05),
         *("fit", broken, "--model", "ipw", "--propensities", fitted, "--clip", 0.05),
     )
+
+
+def test_fit_with_bounds(broken: Path, fitted: Path) -> None:
+    compare(elute.fit(broken, monotone="position"), "fit", broken, "--monotone", "position")
+    compare(elute.fit(broken, bounds=True, propensities=fitted), "fit", broken, "--bounds", "--propensities", fitted)
 
 
 def test_fit_of_a_session_model(sparse: Path) -> None:

@@ -33,6 +33,7 @@ from elute.results.base import Fields, Result
 from elute.results.card import Bars, Card
 
 if TYPE_CHECKING:
+    from elute.bounds.bounds import Bounds
     from elute.estimate.inference.certificate import Certificate
     from elute.identify.generic.identifiability import GenericIdentifiability
 
@@ -67,6 +68,8 @@ class Check(Result):
     """A few impressions that could be left out so that the rest is one."""
     coarser: tuple[Coarser, ...] = ()
     """Items that would link more."""
+    bounds: Bounds | None = None
+    """What can be said across components."""
 
     @property
     def counts(self) -> Counts:
@@ -179,6 +182,8 @@ class Check(Result):
         if self.generic is not None:
             open_factors = list(self.generic.undetermined[: details.SHOWN])
             fields["generic"] = {**self.generic.to_dict(), "undetermined": open_factors}
+        if self.bounds is not None:
+            fields["bounds"] = self.bounds.to_dict()
         return fields
 
     def _list_known(self) -> Fields:

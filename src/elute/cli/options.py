@@ -97,6 +97,30 @@ _OPTIONS = (
     ),
 )
 
+_BOUNDS = (
+    click.option("--bounds", is_flag=True, help="Also bound what components leave open, and the pairs that orders."),
+    click.option(
+        "--monotone",
+        metavar="COL[,COL]",
+        multiple=True,
+        help="Bounds, assuming that nothing is seen more often as COL grows, the other bias columns being equal.",
+    ),
+    click.option(
+        "--at-most",
+        metavar="EXPR",
+        multiple=True,
+        help="Bounds, assuming that one factor is seen at most as often as another: 'position=2 <= position=1'.",
+    ),
+)
+"""What to assume across components."""
+
+
+def adds_bounds(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that bound what lies in different components."""
+    for option in reversed(_BOUNDS):
+        command = option(command)
+    return command
+
 
 def adds_filters(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that say which rows of a log to read."""

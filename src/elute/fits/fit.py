@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute._util.files import write_parquet
 from elute._util.text import format_count, to_one_line
 from elute.cells.factors import describe as describe_factor
 from elute.cells.factors import to_rows
 from elute.cells.roles import Roles
 from elute.errors import EluteError
 from elute.fits.contents import Contents, EstimatorContents, FolderContents, SessionContents, summarise
-from elute.fits.folder import MARK, read_summary, write_summary
+from elute.fits.folder import BOUNDS, MARK, read_summary, read_table, write_summary
 from elute.identify.components import LinkingPlan
 from elute.log import ClickLog
 from elute.results.base import Fields, Result
@@ -41,7 +42,8 @@ class Fit(Result):
     """Propensities of factors and relevance of items, with standard errors.
 
     `summary`: how the fit went. `provenance`: the log and its columns. `estimator`: the model, where it was fitted in
-    this process. `folder`: where it was read from. `name`: what it is called beside others.
+    this process. `folder`: where it was read from. `name`: what it is called beside others. `bounds`: of the scales of
+    components, where they were asked for.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Fit(Result):
     ) -> None:
         self.summary, self.provenance, self.estimator, self.folder = summary, provenance, estimator, folder
         self._contents, self._name = contents, name
+        self.bounds: pa.Table | None = None
 
     @classmethod
     def from_estimator(
@@ -85,7 +88,10 @@ class Fit(Result):
         """A fit from the folder that `save` wrote. Tables are read when they are asked for."""
         folder = Path(path)
         summary, found = read_summary(folder)
-        return cls(summary, found, FolderContents(folder, summary, found), folder=folder)
+        fit = cls(summary, found, FolderContents(folder, summary, found), folder=folder)
+        if "bounds" in summary:
+            fit.bounds = read_table(folder / BOUNDS, ("component", *found.bias, "low", "high"))
+        return fit
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a folder; `fit.json` comes last, so that a folder with it is complete."""
@@ -93,6 +99,9 @@ class Fit(Result):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MARK).unlink(missing_ok=True)
         self._contents.write(folder)
+        (folder / BOUNDS).unlink(missing_ok=True)
+        if self.bounds is not None:
+            write_parquet(folder / BOUNDS, self.bounds)
         write_summary(folder, self.summary, self.provenance)
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,6 +6,8 @@
 | `propensities.parquet` | the bias columns, `component, propensity, log_se`, what a model adds, `impressions, clicks`;
   not for session click models |
 | `relevance.parquet` | the item columns, `component, relevance, log_se, impressions, clicks` |
+| `bounds.parquet` | with bounds: `component`, the bias columns of its reference, `low, high` of its scale relative to
+  that of the largest component |
 | `model.npz`, `queries.parquet` | session click models: parameters, and the queries in the order of their numbers |
 """
 
@@ -24,7 +26,7 @@ from elute._util.files import write_text
 from elute.errors import EluteError
 from elute.results.provenance import Provenance
 
-MARK, PROPENSITIES, RELEVANCE = "fit.json", "propensities.parquet", "relevance.parquet"
+MARK, PROPENSITIES, RELEVANCE, BOUNDS = "fit.json", "propensities.parquet", "relevance.parquet", "bounds.parquet"
 
 
 def is_fit(source: object) -> TypeGuard[str | Path]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from elute.bounds.assumptions import Assumptions
+from elute.bounds.bounds import find_bounds
 from elute.checking.check import check as run_check
 from elute.estimate.inference.certificate import Certificate, certify
 from elute.fits.fit import Fit
@@ -35,6 +37,8 @@ def build(
     for fit in fits:
         fit.require_columns(log.roles)
     check = run_check(log, explore=1 < len(log.roles.bias) <= _EXPLORED, progress=progress)
+    if check.precision is not None and not check.reaches("estimable"):
+        check = replace(check, bounds=find_bounds(check.precision, Assumptions(), progress))
     certificate: Certificate | None = None
     if log.roles.click is not None and log.survey.clicks.sum() > 0 and log.survey.factors.num_rows <= CERTIFIED:
         certificate = certify(check.counts, None, progress)

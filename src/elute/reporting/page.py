@@ -20,7 +20,7 @@ from elute.judging.judgments import find_known
 from elute.repair.plan import MergePlan, SwapPlan
 from elute.reporting.document import render_document
 from elute.reporting.parts import Commands, Section
-from elute.reporting.sections import curves, moves, repair_plan, structure, usable, verdicts
+from elute.reporting.sections import across, curves, moves, repair_plan, structure, usable, verdicts
 from elute.results.base import Fields, Result
 from elute.results.card import Card, Tone
 
@@ -99,6 +99,7 @@ class Report(Result):
             structure.graph_section(check, self.plan),
             several,
             structure.rankable_section(check),
+            across.bounds_section(check, self.fits),
             structure.subsets_section(check),
             structure.links_section(check, self.certificate),
         ]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
+from elute.bounds.assumptions import Assumptions
 from elute.cells.counts import Counts
 from elute.cells.factors import describe, to_rows
 from elute.checking.check import Check
 from elute.checking.check import check as check_log
 from elute.errors import EluteError
+from elute.fits.propensities import PropensitySource, read_propensities
 from elute.known.precision import TARGET
 from elute.log import LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
@@ -18,6 +21,7 @@ from elute.repair.plan import MergePlan
 from elute.verbs.plans import PlanSource, as_merge_plan, as_plan
 
 if TYPE_CHECKING:  # a plain check does without what these import
+    from elute.bounds.bounds import Bounds
     from elute.estimate.inference.certificate import Certificate
     from elute.identify.generic.identifiability import GenericIdentifiability
 
@@ -31,6 +35,10 @@ def check(
     precision: bool = False,
     model: str | None = None,
     target_log_se: float = TARGET,
+    bounds: bool = False,
+    monotone: str | Sequence[str] | None = None,
+    at_most: str | Sequence[str] | None = None,
+    propensities: PropensitySource | None = None,
     seed: int = 0,
     progress: Progress = silent,
     **columns: Unpack[LogOptions],
@@ -42,10 +50,17 @@ def check(
     `curve`: also for samples of the log. `precision`: also how precisely propensities are determined, and by what.
     `model`: also for affine (trust bias) or vector:D clicks, not only r·o. `target_log_se`: a propensity is
     known when the standard error of its logarithm is at most that. `seed`: of what `curve` and `model` draw.
+    `bounds`: also what can be said across components; so do the assumptions `monotone` (columns with which propensities
+    do not rise), `at_most` ("position=2 <= position=1") and `propensities` (a fit, its folder, a file or a table: known
+    ratios). They change neither the verdict nor the rung.
     """
     if not 0 < target_log_se < math.inf:
         raise EluteError(f"`target_log_se=` is {target_log_se}; give a number above 0, such as 0.1")
     opened, links = as_log(log, **columns), None if plan is None else as_plan(plan)
+    assumed = None
+    if bounds or monotone or at_most or propensities is not None:
+        assumed = Assumptions.collect(monotone, at_most, read_propensities(propensities))
+        assumed.require(opened.survey.factors)
     verdict = check_log(
         opened,
         plan=links,
@@ -57,6 +72,8 @@ def check(
     )
     if precision:
         verdict = replace(verdict, certificate=_certify(verdict, progress))
+    if assumed is not None:
+        verdict = replace(verdict, bounds=_bound(verdict, assumed, progress))
     return verdict if model is None else replace(verdict, generic=_identify(verdict, model, seed))
 
 
@@ -79,6 +96,14 @@ def _certify(verdict: Check, progress: Progress) -> Certificate:
     if isinstance(verdict.plan, MergePlan):
         return certify_counts(verdict.counts, verdict.plan, progress)
     return certify_counts(verdict.planned_counts, None, progress)
+
+
+def _bound(verdict: Check, assumed: Assumptions, progress: Progress) -> Bounds:
+    from elute.bounds.bounds import find_bounds
+
+    if verdict.precision is None:
+        raise EluteError(f"{verdict.log.engine.label} has no clicks, which `bounds=True` needs")
+    return find_bounds(verdict.precision, assumed, progress)
 
 
 def _identify(verdict: Check, model: str, seed: int) -> GenericIdentifiability:

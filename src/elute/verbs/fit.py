@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from elute.auditing.assumptions.brief import assess_briefly
+from elute.bounds.assumptions import Assumptions
+from elute.bounds.bounds import find_bounds
 from elute.cells.counts import Counts
 from elute.checking.measured import measure_log
 from elute.checking.rung import Rung, describe_unestimable, find_rung
@@ -45,6 +48,9 @@ def fit(
     policy_aware: bool | None = None,
     bootstrap: int | None = None,
     cluster: str | None = None,
+    bounds: bool = False,
+    monotone: str | Sequence[str] | None = None,
+    at_most: str | Sequence[str] | None = None,
     progress: Progress = silent,
     **columns: Unpack[LogOptions],
 ) -> Fit:
@@ -58,6 +64,8 @@ def fit(
     `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
     a fit, its folder, a file or a table.
     `bootstrap`: error bars from so many draws of clusters, by default of queries. `columns`: as for `elute.read_log`.
+    `bounds`: fit each component at its own scale, and say what bounds these scales; so do the assumptions `monotone`
+    and `at_most`, as for `elute.check`. `propensities` are then known ratios.
     """
     opened = as_log(log, **columns)
     if opened.roles.click is None:
@@ -74,10 +82,16 @@ def fit(
     }
     if model in SESSION_MODELS:
         options |= {"plan": plan, "propensities": propensities, "bootstrap": bootstrap, "cluster": cluster}
+        options |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None}
         return _fit_sessions(opened, model, progress, **options)
     if model not in MODELS:
         raise EluteError(f"no model '{model}'; there are: {', '.join((*MODELS, *SESSION_MODELS))}")
-    estimator = build(model, **options, propensities=read_propensities(propensities), progress=progress)
+    bounded, known_ratios = bool(bounds or monotone or at_most), read_propensities(propensities)
+    estimator = build(model, **options, propensities=None if bounded else known_ratios, progress=progress)
+    if bounded and estimator.propensities_are != "estimated":
+        raise EluteError(f"model '{model}' has no `bounds=`; pbm has")
+    assumed = Assumptions.collect(monotone, at_most, known_ratios if bounded else None)
+    assumed.require(opened.survey.factors)
     if (bootstrap is not None or cluster is not None) and not isinstance(estimator, PBM):
         raise EluteError(f"model '{model}' has no `bootstrap=`; pbm has")
     if cluster is not None and bootstrap is None:
@@ -85,7 +99,7 @@ def fit(
     merges = as_merge_plan(plan)
     counts = _count(opened, estimator, bootstrap is None, progress)
     known = measure_log(opened, merges, TARGET, progress)
-    refuses = not allow_unidentified and estimator.propensities_are == "estimated"
+    refuses = not (allow_unidentified or bounded) and estimator.propensities_are == "estimated"
     rung = _judge(opened, merges, known, refuses, progress)
     drawn = None
     if bootstrap is None or not isinstance(estimator, PBM):
@@ -102,8 +116,14 @@ def fit(
         bootstrap=bootstrap,
         cluster=cluster,
         allow_unidentified=allow_unidentified,
+        bounds=bounds,
+        monotone=assumed.monotone or None,
+        at_most="; ".join(assumed.at_most) or None,
     )
     found.summary |= {"rung": rung, "precision": None if known is None else known.to_dict()}
+    if bounded and known is not None:
+        across = find_bounds(known, assumed, progress)
+        found.bounds, found.summary["bounds"] = across.tabulate(estimator.propensity_), across.to_dict()
     if drawn is not None:
         found.summary["bootstrap"] = {"cluster": cluster or opened.roles.query, **drawn.to_dict()}
     if estimator.propensities_are != "ignored":

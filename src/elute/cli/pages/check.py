@@ -15,6 +15,7 @@ from elute.cells.filters import describe_filters
 from elute.checking.check import Check
 from elute.checking.rung import SIGNS, TONES
 from elute.cli.pages import growth, known
+from elute.cli.pages.bounds import show_bounds
 from elute.cli.text import format_count, format_share, list_rows, to_one_line
 from elute.reporting.ways import find_repair
 from elute.results.invocation import Invocation
@@ -53,6 +54,8 @@ def _list_sections(check: Check) -> list[RenderableType]:
         sections += [Text(), growth.tabulate_curve(check.curve)]
     if check.stages is not None:
         sections += [Text(), growth.tabulate_stages(check.stages, int(check.log.survey.impressions.sum()))]
+    if check.bounds is not None:
+        sections += [Text(), *show_bounds(check.bounds.to_dict())]
     sections += known.show_missing(check)
     if check.warnings:
         sections += [Text(), _tabulate_warnings(check)]

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
+from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from elute.cells.factors import describe, to_rows
 from elute.checking.rung import SIGNS
+from elute.cli.pages.bounds import show_bounds
 from elute.cli.text import format_count, to_one_line
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.found import Priors
@@ -39,6 +40,8 @@ def show(console: Console, fit: Fit, call: Invocation, out: str | None) -> None:
         return
     console.print(Padding(_write_sentence(fit, estimator), (1, 2)))
     console.print(Padding(_tabulate_curve(fit, estimator), (0, 2, 1, 2)))
+    if "bounds" in fit.summary:
+        console.print(Padding(Group(*show_bounds(fit.summary["bounds"])), (0, 2, 1, 2)))
     if fit.summary.get("assumptions") is not None:
         console.print(_describe_assumptions(fit.summary["assumptions"], call), soft_wrap=True)
     if fit.bootstrap is not None:
@@ -48,7 +51,8 @@ def show(console: Console, fit: Fit, call: Invocation, out: str | None) -> None:
     if isinstance(estimator, PBM) and any(estimator.prior_.values()):
         console.print(f"  Priors: {_describe_priors(estimator.prior_)}", soft_wrap=True)
     if out is not None:
-        console.print(f"  Written to {out}: propensities.parquet, relevance.parquet, fit.json", soft_wrap=True)
+        more = "" if fit.bounds is None else " bounds.parquet,"
+        console.print(f"  Written to {out}: propensities.parquet, relevance.parquet,{more} fit.json", soft_wrap=True)
 
 
 def show_next_step(console: Console, call: Invocation, out: str) -> None:
@@ -91,8 +95,10 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     if fit.summary["caution"]:
         text.append(f"\n! {fit.summary['caution']}", style="yellow")
     if components > 1:
+        beyond = ", beyond what bounds say" if "bounds" in fit.summary else ""
         text.append(
-            f"\n{format_count(components)} components, each at its own scale: do not compare across them.", style="red"
+            f"\n{format_count(components)} components, each at its own scale: do not compare across them{beyond}.",
+            style="red",
         )
     return text
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from elute.cli.options import NOT_RECOVERABLE, reads_log
+from elute.cli.options import NOT_RECOVERABLE, adds_bounds, reads_log
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -19,6 +19,7 @@ Examples:
   elute check 'demo/*.parquet' --bias position,session_id --explore
   elute check demo/sound.parquet --precision
   elute check demo/sound.parquet --item doc_id --json
+  elute check demo/broken.parquet --bounds --monotone position
 
 \b
 Exit code: 0 estimable (known or loose), 3 not (linked or apart); --require sets another bar;
@@ -47,6 +48,8 @@ Exit code: 0 estimable (known or loose), 3 not (linked or apart); --require sets
     show_default=True,
     help="Exit with 3 below this.",
 )
+@adds_bounds
+@click.option("--propensities", type=click.Path(), help="Bounds, with ratios known from a fit's folder or a table.")
 @click.option("--seed", default=0, show_default=True, help="Seed for what --curve and --model draw.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def check(
@@ -60,6 +63,10 @@ def check(
     model: str | None,
     target_log_se: float,
     require: Literal["linked", "estimable", "known"],
+    bounds: bool,
+    monotone: tuple[str, ...],
+    at_most: tuple[str, ...],
+    propensities: str | None,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -84,6 +91,10 @@ def check(
         precision=precision,
         model=model,
         target_log_se=target_log_se,
+        bounds=bounds,
+        monotone=monotone,
+        at_most=at_most,
+        propensities=propensities,
         seed=seed,
         progress=progress,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elute.cli.options import NOT_RECOVERABLE, reads_log
+from elute.cli.options import NOT_RECOVERABLE, adds_bounds, reads_log
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -28,9 +28,11 @@ Examples:
   elute fit demo/sound.parquet --bootstrap 200 --cluster query_id --out fit
   elute fit demo/sound.parquet --model ipw --propensities fit --clip 0.05 --out weighted
   elute fit demo/sound.parquet --model dbn --session session_id --out browsed
+  elute fit demo/broken.parquet --bounds --monotone position --out bounded
 
 \b
-Exit code: 0 done, 3 the log is apart or not estimable (see --plan and --allow-unidentified), 1 it cannot be used.
+Exit code: 0 done, 3 the log is apart or not estimable (see --plan, --bounds, --allow-unidentified), 1 it cannot be
+used.
 """
 
 
@@ -59,7 +61,7 @@ def _parse_clip(_: click.Context, option: click.Parameter, value: str | None) ->
     type=click.Choice(["auto", "beta", "none"]),
     help="pbm: a Beta prior fitted to all items.  [default: auto, where items have few clicks]",
 )
-@click.option("--propensities", type=click.Path(), help="ipw, affine-ipw: the folder of a fit, or its Parquet file.")
+@click.option("--propensities", type=click.Path(), help="ipw, affine-ipw, --bounds: a fit's folder, or a table.")
 @click.option(
     "--clip", metavar="TAU|auto", callback=_parse_clip, help="ipw, affine-ipw: propensities count as at least TAU."
 )
@@ -67,6 +69,7 @@ def _parse_clip(_: click.Context, option: click.Parameter, value: str | None) ->
 @click.option("--policy-aware", is_flag=True, default=None, help="ipw, affine-ipw: average an item's propensities.")
 @click.option("--bootstrap", type=click.IntRange(min=2), metavar="B", help="pbm: error bars from B draws of clusters.")
 @click.option("--cluster", metavar="COL", help="What --bootstrap draws.  [default: the query]")
+@adds_bounds
 @click.option("--allow-unidentified", is_flag=True, help="Continue with a log that is apart or not estimable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def fit(
