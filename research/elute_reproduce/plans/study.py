@@ -42,9 +42,8 @@ _WAYS = (_PLAN, _PAPER, _RANDOM, "top 10 shuffled", "FairPairs", "RandPair")
 
 class Tried(NamedTuple):
     """One way on one log. `off`: of every factor but the reference, the error of its log propensity over the standard
-    error that was promised. `promised`, `reached`: the largest standard error before, and as the log
-    that came has it. `lost_promised`, `lost`: clicks. `moved`: impressions shown elsewhere; `lengths`: time, in that of the
-    log."""
+    error that was promised. `promised`, `reached`: the largest standard error before, and as the log that came has it.
+    `lost_promised`, `lost`: clicks. `moved`: impressions shown elsewhere; `lengths`: time, in that of the log."""
 
     off: Floats
     promised: float
@@ -188,14 +187,15 @@ def _plan_at_random(
     verdict: Check, expected: Expected, traffic: Traffic, plan: SwapPlan, rng: np.random.Generator
 ) -> SwapPlan:
     """As many swaps, of any item that a query shows to a place of another part."""
-    wanted, rows = max(len(plan.swaps), expected.parts - 1), []
+    wanted = max(len(plan.swaps), expected.parts - 1)
+    rows: list[tuple[int, int, int]] = []
     owner = np.repeat(np.arange(len(traffic.offsets) - 1), np.diff(traffic.offsets))
     while len(rows) < wanted:
         a = int(rng.integers(len(owner)))
         others = np.arange(traffic.offsets[owner[a]], traffic.offsets[owner[a] + 1])
         b = int(rng.choice(others))
         if expected.part[traffic.factor[a]] != expected.part[traffic.factor[b]]:
-            rows.append((traffic.item[a], traffic.factor[a], traffic.factor[b]))
+            rows.append((int(traffic.item[a]), int(traffic.factor[a]), int(traffic.factor[b])))
     item, source, target = (np.array(column) for column in zip(*rows, strict=True))
     each = np.ceil(sum(swap.impressions for swap in plan.swaps) / wanted)
     return _write(verdict, plan, item, source, target, np.full(wanted, each))

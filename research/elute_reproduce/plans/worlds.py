@@ -101,7 +101,8 @@ def truth_of(world: World, factors: pa.Table) -> Floats:
     if propensities is None:
         raise ValueError("a user without propensities")
     place = factors["position"].to_numpy() - 1
-    return propensities[place] if propensities.ndim == 1 else propensities[factors["context"].to_numpy(), place]
+    context = () if propensities.ndim == 1 else (factors["context"].to_numpy(),)
+    return np.asarray(propensities[(*context, place)])
 
 
 class Shown(NamedTuple):
@@ -154,9 +155,8 @@ def experiment(world: World, name: str, pages: int, chance: Streams) -> Shown:
             swap = (even if first % 2 == 0 else ~even) & (chance.queries.random(pages) < 0.5)
             rows[swap, first], rows[swap, first + 1] = rows[swap, first + 1], rows[swap, first]
     elif name == "RandPair":
-        first = chance.queries.integers(PLACES - 1, size=pages)
-        at = np.arange(pages)
-        rows[at, first], rows[at, first + 1] = rows[at, first + 1], rows[at, first]
+        upper, at = chance.queries.integers(PLACES - 1, size=pages), np.arange(pages)
+        rows[at, upper], rows[at, upper + 1] = rows[at, upper + 1], rows[at, upper]
     else:
         rows = chance.queries.permuted(rows, axis=1)
     shuffled = Rankings(rows, rankings.length)
