@@ -160,6 +160,13 @@ class MergePlan(Plan):
             )
         return self.query_flips.to_table()
 
+    @property
+    def bound_sentence(self) -> str:
+        """Proposition 4 in words; empty without given propensities, and where they imply no error."""
+        if not self.bound:
+            return ""
+        return f"At this scale no two items differ in it by more than {self.bound:.3g} (Proposition 4)."
+
     def pairs_of(self, factors: pa.Table) -> Pairs:
         codes = self._find_codes(factors, [row for pair in self.pairs for row in (pair.a, pair.b)])
         return codes.reshape(-1, 2)

@@ -50,17 +50,12 @@ class _Tree(NamedTuple):
     exact: bool
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Orders:
-    """What is known of the queries' order under merges; each tree has its own fit, from where the last one ended."""
+    """What is known of the queries' order under merges; each tree has its own fit."""
 
     check: Check
     progress: Progress
-    start: Floats | None = None
-
-    @property
-    def queries(self) -> int | None:
-        return None if self.check.ranking is None else self.check.ranking.queries
 
     @property
     def across(self) -> int | None:
@@ -73,10 +68,8 @@ class _Orders:
         log, counts = self.check.log, self.check.counts
         if not self.across or log.roles.click is None or not log.survey.clicks.any() or self.check.plan is not None:
             return None
-        model = PBM(start=self.start, progress=self.progress).fit(counts, make_plan(self.check, tree.pairs, tree.costs))
-        usable = np.isfinite(model.propensity_) & (model.propensity_ > 0)
-        self.start = np.where(usable, model.propensity_, 1.0)
-        return model.relevance_values_
+        plan = make_plan(self.check, tree.pairs, tree.costs)
+        return PBM(progress=self.progress).fit(counts, plan).relevance_values_
 
     def find_flips(self, tree: _Tree, length: Floats, relevance: Floats | None) -> Floats | None:
         """By query; None where there is nothing to say."""

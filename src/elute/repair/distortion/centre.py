@@ -44,7 +44,7 @@ def find_least_diameter(
     """
     n = int(component.max()) + 1
     sizes = np.bincount(component).astype(np.float64)
-    exact = n <= MOST_EXACT and (len(component) ** 2 - (sizes**2).sum()) / 2 <= MOST_DISTANCES
+    exact = n <= MOST_EXACT and float(len(component) ** 2 - (sizes**2).sum()) / 2 <= MOST_DISTANCES
     if exact:
         links = link_all(features, component)
         i, j = component[links.pairs].T

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute._util.text import format_share
+from elute._util.text import format_share, to_one_line
 from elute.cells.factors import describe
 
 DELTAS = (1.1, 1.25, 1.5, 2.0)
@@ -19,7 +19,7 @@ DELTAS = (1.1, 1.25, 1.5, 2.0)
 STANDARD = 1.25
 """The one that sentences speak of, and by which trees are compared."""
 
-CURVE = tuple(round(1 + 0.05 * step, 2) for step in range(21)) + tuple(2 + 0.25 * step for step in range(1, 9))
+CURVE = tuple(round(1 + 0.05 * step, 2) for step in range(21))
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,11 @@ class KnownDistortion:
                 "The given propensities are equal within every pair, as those of a fit under a merge plan are by "
                 "construction: by them, merging distorts nothing."
             )
+        where = to_one_line(describe(self.scale), 60)
         return (
             f"By the given propensities, estimated over true relevance runs from {self.smallest:.3g} to "
-            f"{self.largest:.3g} where relevance of the component of {describe(self.scale)} is exact: ratios of "
-            f"relevances are off by up to {self.ratio:.3g}."
+            f"{self.largest:.3g} where relevance of the component of {where} is exact: ratios of relevances are off by "
+            f"up to {self.ratio:.3g}."
         )
 
 
@@ -115,6 +116,19 @@ class Consequence:
         return (
             f"If the two factors of each merged pair differ by a factor of {at.delta:g} in how often they are seen, "
             f"{off}{kept}."
+        )
+
+    @property
+    def comparison(self) -> str:
+        """What figures of the alternatives speak of."""
+        unit = self.alternatives[0].unit
+        far = "Factors of a pair" if unit is None else f"Factors {unit:.4g} apart in bias features"
+        rest = "" if unit is None else ", others in proportion to their distance"
+        other = next(one for one in self.alternatives if not one.chosen)
+        option = "distortion" if other.name == "least distortion" else "cost"
+        return (
+            f"Another tree of pairs joins the components too (--prefer {option}). {far} are taken to differ by a "
+            f"factor of {STANDARD:g}{rest}:"
         )
 
     def to_dict(self) -> dict[str, Any]:
