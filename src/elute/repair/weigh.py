@@ -24,12 +24,12 @@ from elute.repair.distortion.centre import find_least_diameter
 from elute.repair.distortion.fields import (
     CURVE,
     DELTAS,
-    STANDARD,
     Alternative,
     Consequence,
     Distortion,
     KnownDistortion,
     QueryFlips,
+    find_standard,
 )
 from elute.repair.distortion.flips import find_flips
 from elute.repair.distortion.paths import find_longest_path, measure_distances, span_components
@@ -198,7 +198,7 @@ def _draw_curve(flips: Floats) -> Iterator[dict[str, float]]:
 
 def _rank(alternative: Alternative) -> tuple[float, float, int]:
     """The least harmful first: most queries safe, then the shortest longest distance and path."""
-    at = next(row for row in alternative.distortion if row.delta == STANDARD)
+    at = find_standard(alternative.distortion)
     return -(at.queries_safe_share or 0.0), alternative.longest_distance, alternative.longest_path
 
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elute._util.text import format_share
-from elute.repair.distortion.fields import STANDARD, Alternative, Consequence
+from elute.repair.distortion.fields import Alternative, Consequence, find_standard
 from elute.repair.plan import MergePlan
 
 
@@ -46,7 +46,7 @@ def _tabulate_distortion(consequence: Consequence) -> Table:
 def _tabulate_alternatives(alternatives: tuple[Alternative, ...]) -> Table:
     table = _make_table("tree of", "cost", "longest path", "its distance", "ratios off by up to", "queries in order")
     for one in alternatives:
-        at = next(row for row in one.distortion if row.delta == STANDARD)
+        at = find_standard(one.distortion)
         table.add_row(
             f"{one.name}{', this plan' if one.chosen else ''}{'' if one.exact else ' (about)'}",
             f"{one.cost:.4g}",

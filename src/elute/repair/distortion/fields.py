@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -31,6 +31,11 @@ class Distortion:
     """By how much a ratio of two relevances may be off; None where no number of this kind is as large."""
     queries_safe_share: float | None
     """Of all queries those that keep their order; None where there is no relevance to order them by."""
+
+
+def find_standard(rows: Iterable[Distortion]) -> Distortion:
+    """What follows at the standard δ."""
+    return next(row for row in rows if row.delta == STANDARD)
 
 
 @dataclass(frozen=True)
@@ -101,9 +106,14 @@ class Consequence:
     """The least harmful first."""
 
     @property
+    def safe_share(self) -> float | None:
+        """Of queries that keep their order at the standard δ."""
+        return find_standard(self.distortion).queries_safe_share
+
+    @property
     def sentence(self) -> str:
         """In words."""
-        at = next(row for row in self.distortion if row.delta == STANDARD)
+        at = find_standard(self.distortion)
         power = [f"{at.delta:g}^{self.longest_path}"] if self.longest_path > 1 else []
         figure = [] if at.largest is None else [f"{at.largest:.3g}"]
         off = f"ratios of relevances are off by up to {' = '.join(power + figure)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from elute._util.text import format_count, format_share
-from elute.repair.distortion.fields import STANDARD, Consequence
+from elute.repair.distortion.fields import STANDARD, Consequence, find_standard
 from elute.repair.plan import MergePlan
 from elute.reporting.charts.looks import ACCENT, FAINT, chart, number_field, tooltip
 from elute.reporting.parts import Block, Figure, Grid, Note, Spec
@@ -34,7 +34,7 @@ def _tabulate_alternatives(said: Consequence) -> Grid:
     head = ("tree of", "cost", "longest path", "its distance", "ratios off by up to", "queries that keep their order")
     rows = []
     for one in said.alternatives:
-        at = next(row for row in one.distortion if row.delta == STANDARD)
+        at = find_standard(one.distortion)
         name = f"{one.name}{', this plan' if one.chosen else ''}{'' if one.exact else ' (about)'}"
         figures = (f"{one.cost:.4g}", format_count(one.longest_path), f"{one.longest_distance:.4g}")
         rows.append((name, *figures, _write(at.largest), format_share(at.queries_safe_share)))
