@@ -101,12 +101,17 @@ def test_merge_from_the_command_line(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_bound_where_propensities_are_known(path: Path) -> None:
-    """Positions 2–3 and 4–5: o' is the mean over impressions, so (.8·1 + .6·1)/2 and (.5 + .4)/2."""
+    """Positions 2–3 (.8, .6) and 4–5 (.5, .4). Most was shown at 1 and 2, where relevance is exact: r'/r = o/o' is 1
+    there, .6/.8 at 3 and 4, and .6/.8·.4/.5 at 5."""
     fields = call_elute("repair", path, "--method", "merge", "--propensity", "o", "--json").json
-    weights = [0.2 / 0.7, 0.1 / 0.45]
+    weights = [0.25, 0.75 * 0.2]
     assert [pair["bound"] for pair in fields["pairs"]] == pytest.approx(weights)
     assert fields["bound"] == pytest.approx(sum(weights))  # the three components are a path
     assert sum(pair["bound_share"] for pair in fields["pairs"]) == pytest.approx(1)
+    assert [pair["log_ratio"] for pair in fields["pairs"]] == pytest.approx(np.log([0.8 / 0.6, 0.5 / 0.4]))
+    known = fields["distortion_known"]
+    assert (known["smallest"], known["largest"], known["ratio"]) == pytest.approx((0.6, 1, 1 / 0.6))
+    assert known["scale"] == fields["bound_scale"] == {"position": 1}
 
 
 def test_swap_from_columns_of_the_log(path: Path, tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from elute._util.text import format_count
+from elute._util.text import format_count, format_share
 from elute.cells.factors import describe
 from elute.identify.merged import MergedFactors
+from elute.repair.distortion.fields import STANDARD, Consequence
 from elute.repair.swapping.card import describe_swaps
 from elute.results.base import Fields
 from elute.results.card import Bars, Card
@@ -28,7 +29,11 @@ def describe_plan(fields: Fields) -> Card:
         (format_count(after), "after"),
         (f"{fields['cost']:.4g}", "cost"),
     ]
-    merged = MergedFactors.from_fields(fields)
+    consequence, merged = Consequence.from_fields(fields), MergedFactors.from_fields(fields)
+    if consequence is not None and consequence.safe_share is not None:
+        figures.append(
+            (format_share(consequence.safe_share), f"of queries in order where pairs differ by {STANDARD:g}")
+        )
     if merged is not None:
         figures.append((format_count(merged.propensities_after), "propensities left"))
         if merged.caution:

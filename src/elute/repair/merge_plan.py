@@ -8,14 +8,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.factors import to_rows
+from elute.cells.factors import describe_some, to_rows
 from elute.checking.check import Check
+from elute.errors import EluteError
 from elute.identify.merged import measure_merged
 from elute.kernels.merge import merge_factors
-from elute.repair.bounds import merge_bound
+from elute.repair.bounds import MergeBound, merge_bound
 from elute.repair.features import bias_features
 from elute.repair.merge import find_minimum_merges
 from elute.repair.plan import MergePlan, Pair
+
+Floats = NDArray[np.float64]
 
 
 def plan_merges(
@@ -24,7 +27,7 @@ def plan_merges(
     features: Sequence[str] | None = None,
     vectors: pa.Table | None = None,
     weights: Mapping[str, float] | None = None,
-    propensity: NDArray[np.float64] | None = None,
+    propensity: Floats | None = None,
     date: str | None = None,
 ) -> MergePlan:
     """Plan the merges of least total cost (Algorithm 3): K - 1 pairs for K components.
@@ -32,30 +35,57 @@ def plan_merges(
     The cost of a pair is the distance of the two factors' bias features; `features`, `vectors` and `weights`
     say what those are (see `elute.repair.features`). `propensity`, by factor where it is known from
     elsewhere, adds the error bound of Propositions 2 and 4. `date` is kept in the plan as it is given.
+    `elute.repair.weigh` adds what the merges do to relevance.
     """
-    counts, found = check.counts, check.found
-    pairs, costs = find_minimum_merges(bias_features(counts.factors, features, vectors, weights), found.of_factor)
-    bound, each, shares = None, [None] * len(pairs), [None] * len(pairs)
-    group, shown = merge_factors(counts.n_factors, pairs), check.log.survey.impressions
-    if propensity is not None and len(pairs):
-        bounds = merge_bound(pairs, found.of_factor, propensity, _average_propensity(propensity, group, shown))
-        bound, each, shares = bounds.diameter, bounds.weights.tolist(), bounds.shares.tolist()
-    left, right = to_rows(counts.factors, pairs[:, 0]), to_rows(counts.factors, pairs[:, 1])
+    known = bias_features(check.counts.factors, features, vectors, weights)
+    pairs, costs = find_minimum_merges(known, check.found.of_factor)
+    return make_plan(check, pairs, costs, bound_merges(check, pairs, propensity), date)
+
+
+def make_plan(
+    check: Check, pairs: NDArray[np.int64], costs: Floats, bounds: MergeBound | None = None, date: str | None = None
+) -> MergePlan:
+    """The plan of these pairs."""
+    factors = check.counts.factors
+    known: tuple[list[float] | list[None], ...] = [None] * len(pairs), [None] * len(pairs), [None] * len(pairs)
+    if bounds is not None:
+        known = bounds.weights.tolist(), bounds.shares.tolist(), bounds.log_ratios.tolist()
+    left, right = to_rows(factors, pairs[:, 0]), to_rows(factors, pairs[:, 1])
     return MergePlan(
         provenance=check.log.provenance(date),
-        components_before=len(found),
+        components_before=check.components,
         components_after=1,
         cost=float(costs.sum()),
-        pairs=tuple(Pair(*fields) for fields in zip(left, right, costs.tolist(), each, shares, strict=True)),
-        bound=bound,
-        merged=measure_merged(group, shown),
+        pairs=tuple(Pair(*fields) for fields in zip(left, right, costs.tolist(), *known, strict=True)),
+        bound=None if bounds is None else bounds.diameter,
+        bound_scale=None if bounds is None else name_scale(check),
+        merged=measure_merged(merge_factors(factors.num_rows, pairs), check.log.survey.impressions),
     )
 
 
-def _average_propensity(
-    propensity: NDArray[np.float64], group: NDArray[np.int32], impressions: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """One propensity for every group of merged factors: the mean over their impressions."""
-    shown = np.bincount(group, weights=impressions)
-    mean = np.bincount(group, weights=impressions * propensity) / shown
-    return np.asarray(mean[group])
+def find_origin(check: Check) -> int:
+    """The component with the most impressions, whose relevance the scale of a bound takes as exact."""
+    return int(check.found.impressions.argmax())
+
+
+def name_scale(check: Check) -> dict[str, object]:
+    """The factor of that component which was shown most."""
+    shown = np.where(check.found.of_factor == find_origin(check), check.log.survey.impressions, -1)
+    return to_rows(check.counts.factors, [int(shown.argmax())])[0]
+
+
+def bound_merges(check: Check, pairs: NDArray[np.int64], propensity: Floats | None) -> MergeBound | None:
+    """The bound by these propensities; None where there are none, nothing is merged, or no number is as large."""
+    if propensity is None or not len(pairs):
+        return None
+    merged = np.unique(pairs)
+    lacking = merged[~(propensity[merged] > 0)]
+    if len(lacking):
+        factors = check.counts.factors
+        names = describe_some(factors.column_names, [list(row.values()) for row in to_rows(factors, lacking)])
+        raise EluteError(
+            f"merging is bounded only where propensities are above 0; those given are not for {names}: give others, or "
+            "plan without"
+        )
+    bounds = merge_bound(pairs, check.found.of_factor, propensity, find_origin(check))
+    return bounds if np.isfinite(bounds.scales).all() else None

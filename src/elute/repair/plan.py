@@ -21,6 +21,7 @@ from elute.errors import EluteError
 from elute.identify.merged import MergedFactors, measure_merged
 from elute.kernels.merge import add_cells, merge_cells, merge_factors
 from elute.repair.card import describe_plan
+from elute.repair.distortion.fields import Consequence, QueryFlips
 from elute.results.base import Fields, Result
 from elute.results.card import Card
 from elute.results.provenance import Provenance
@@ -47,9 +48,11 @@ class Pair:
     b: Row
     cost: float
     bound: float | None = None
-    """Proposition 2: how far this pair alone may bend the ratio of estimated to true relevance."""
+    """Proposition 2: how far this pair alone bends the ratio of estimated to true relevance."""
     bound_share: float | None = None
     """The part of the plan's bound that this pair makes."""
+    log_ratio: float | None = None
+    """By given propensities: log o(a) - log o(b)."""
 
 
 @dataclass(frozen=True)
@@ -154,11 +157,34 @@ class MergePlan(Plan):
 
     pairs: tuple[Pair, ...] = ()
     bound: float | None = None
-    """Proposition 4: the largest difference of estimated over true relevance between any two items."""
+    """Proposition 4: estimated over true relevance differs by no more than this between any two items."""
+    bound_scale: Row | None = None
+    """A factor of the component in which relevance is exact at the scale of the bound."""
     merged: MergedFactors | None = None
     """What the plan leaves to debias with on the log that it was made for; None in files of older versions."""
+    consequence: Consequence | None = None
+    """What it does to relevance; None where that was not asked for, and in files of older versions."""
+    query_flips: QueryFlips | None = field(default=None, compare=False)
+    """Not in the file."""
 
     method: ClassVar[str] = "merge"
+
+    @property
+    def flips(self) -> pa.Table:
+        """The query column and `flips_at`: by how much the factors of every pair may differ before the query's order
+        flips; infinite where it never does."""
+        if self.query_flips is None:
+            raise EluteError(
+                "this plan does not know its queries: make it with `elute.merge` from a log that has clicks and queries"
+            )
+        return self.query_flips.to_table()
+
+    @property
+    def bound_sentence(self) -> str:
+        """Proposition 4 in words; empty without given propensities, and where they imply no error."""
+        if not self.bound:
+            return ""
+        return f"At this scale no two items differ in it by more than {self.bound:.3g} (Proposition 4)."
 
     def pairs_of(self, factors: pa.Table) -> Pairs:
         codes = self._find_codes(factors, [row for pair in self.pairs for row in (pair.a, pair.b)])
@@ -186,7 +212,9 @@ class MergePlan(Plan):
         return {
             **self._common_fields(),
             "bound": self.bound,
+            "bound_scale": self.bound_scale,
             **({} if self.merged is None else self.merged.to_dict()),
+            **({} if self.consequence is None else self.consequence.to_dict()),
             "pairs": [asdict(pair) for pair in self.pairs],
             "provenance": asdict(self.provenance),
         }
@@ -274,7 +302,8 @@ def load(path: str | Path) -> MergePlan | SwapPlan:
         head = (provenance, fields["components_before"], fields["components_after"], fields["cost"])
         if fields["method"] == "merge":
             pairs = tuple(Pair(**pair) for pair in fields["pairs"])
-            return MergePlan(*head, pairs=pairs, bound=fields["bound"], merged=MergedFactors.from_fields(fields))
+            said = MergedFactors.from_fields(fields), Consequence.from_fields(fields)
+            return MergePlan(*head, pairs, fields["bound"], fields.get("bound_scale"), *said)
         return SwapPlan(
             *head,
             swaps=tuple(_read_swap(swap) for swap in fields["swaps"]),

@@ -24,6 +24,7 @@ from elute.repair.plan import MergePlan, SwapPlan
 from elute.repair.swap_plan import TARGET_SE, plan_swaps
 from elute.repair.swapping.constraints import SHARE, Constraints
 from elute.repair.swapping.designs import TOP
+from elute.repair.weigh import Preference, weigh_merges
 from elute.verbs.source import as_check
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,8 @@ def merge(
     bias_features: str | Sequence[str] | Table | None = None,
     weights: Mapping[str, float] | None = None,
     propensity: Given | None = None,
+    prefer: Preference = "cost",
+    consequence: bool = True,
     date: str | None = None,
     progress: Progress = silent,
     **columns: Unpack[LogOptions],
@@ -45,20 +48,34 @@ def merge(
 
     `check`: of `elute.check`, or what that takes. The cost of a pair is the distance of its factors' `bias_features`:
     names of bias columns (by default all), or a table of vectors keyed by them; `weights` weighs them (see
-    `elute.repair.features`). `propensity`, by factor where it is known from elsewhere, adds the error bound of
-    Propositions 2 and 4. `date` is kept in the plan as it is given.
+    `elute.repair.features`). `propensity`, by factor where it is known from elsewhere, adds what it implies and the
+    error bound of Propositions 2 and 4. `date` is kept in the plan as it is given.
+
+    The plan says what it does to relevance (`plan.consequence`), and `plan.flips` when each query's order flips; for
+    that the position-based model is fitted under it, unless `consequence` is false. `prefer="distortion"` plans the
+    tree whose longest path is shortest in place of the cheapest.
     """
     verdict = as_check(check, progress=progress, **columns)
     names, vectors = _features(verdict, bias_features)
-    plan = plan_merges(
-        verdict,
-        features=names,
-        vectors=vectors,
-        weights=weights,
-        propensity=None if propensity is None else given.align_propensity(verdict, propensity),
-        date=date,
+    known = None if propensity is None else given.align_propensity(verdict, propensity)
+    if consequence:
+        plan = weigh_merges(
+            verdict,
+            features=names,
+            vectors=vectors,
+            weights=weights,
+            propensity=known,
+            prefer=prefer,
+            date=date,
+            progress=progress,
+        )
+    elif prefer == "cost":
+        plan = plan_merges(verdict, features=names, vectors=vectors, weights=weights, propensity=known, date=date)
+    else:
+        raise EluteError("a plan of least distortion weighs consequences: leave out `consequence=False`")
+    made = plan.provenance.with_options(
+        bias_features=bias_features, weights=weights, prefer=None if prefer == "cost" else prefer, date=date
     )
-    made = plan.provenance.with_options(bias_features=bias_features, weights=weights, date=date)
     return replace(plan, provenance=made)
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from elute.cells.factors import describe
 from elute.cli.pages import swaps
+from elute.cli.pages.merging import show_consequence
 from elute.cli.pages.tables import make_table
 from elute.cli.text import format_count, to_one_line
 from elute.repair.plan import MergePlan, SwapPlan
@@ -25,11 +26,8 @@ def show(console: Console, plan: MergePlan | SwapPlan, call: Invocation, out: st
         swaps.show(console, plan)
     elif plan.pairs:
         console.print(Padding(_tabulate_pairs(plan), (0, 2, 1, 2)))
-    if isinstance(plan, MergePlan) and plan.bound is not None:
-        bound = (
-            f"Estimated over true relevance differs by at most {plan.bound:.3g} between any two items (Proposition 4)."
-        )
-        console.print(Padding(Text(bound), (0, 2, 1, 2)))
+    if isinstance(plan, MergePlan) and plan.pairs and plan.consequence is not None:
+        show_consequence(console, plan, plan.consequence)
     console.print(_suggest_next(plan, call, out), soft_wrap=True)
 
 

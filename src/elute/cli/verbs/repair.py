@@ -8,7 +8,7 @@ import click
 
 from elute.cli.options import NOT_RECOVERABLE, reads_log
 from elute.errors import EluteError
-from elute.progress import Progress
+from elute.progress import Progress, silent
 from elute.results.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -47,8 +47,12 @@ _OPTIONS = (
     click.option(
         "--propensity",
         metavar="COL|FILE",
-        help="Propensities of factors, likewise. With merge they give the error bound.",
+        help="Propensities of factors, likewise. With merge they give what they imply and the error bound.",
     ),
+    click.option("--prefer", type=click.Choice(["cost", "distortion"]), default="cost", show_default=True,
+                 help="merge: the pairs of least total cost, or those whose longest path distorts least."),
+    click.option("--queries", type=click.Path(dir_okay=False), metavar="FILE",
+                 help="merge: where to write, as Parquet, by how much factors must differ to flip each query's order."),
     click.option("--target-se", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default=True,
                  help="swap: standard error wanted of a new link's log-propensity ratio."),
     click.option("--max-position-change", type=click.FloatRange(min=0), help="swap: how far an item may be moved."),
@@ -93,6 +97,8 @@ def repair(
     out: str | None,
     as_json: bool,
     export_to: str | None,
+    prefer: str,
+    queries: str | None,
     **given: Any,
 ) -> None:
     """What is the cheapest thing that makes this log recoverable?
@@ -105,11 +111,18 @@ def repair(
     """
     from rich.console import Console
 
+    from elute._util.files import write_parquet
     from elute.checking.check import check
     from elute.cli.pages import repair as page
 
     verdict = check(log, progress=progress)
-    plan = _merge(verdict, **given) if method == "merge" else _swap(verdict, progress, **given)
+    plan: MergePlan | SwapPlan
+    if method == "merge":
+        plan = _merge(verdict, prefer=prefer, consequence=True, progress=progress, **given)
+        if queries is not None:
+            write_parquet(queries, plan.flips)
+    else:
+        plan = _swap(verdict, progress, **given)
     if out is not None:
         plan.save(out)
     if export_to is not None:
@@ -123,11 +136,29 @@ def repair(
 
 
 def _merge(
-    check: Check, bias_features: str | None, weights: str | None, propensity: str | None, date: str | None, **_: Any
+    check: Check,
+    bias_features: str | None,
+    weights: str | None,
+    propensity: str | None,
+    date: str | None,
+    prefer: Any = "cost",
+    consequence: bool = False,
+    progress: Progress = silent,
+    **_: Any,
 ) -> MergePlan:
+    """Without the consequence it is a plan to fit swaps under."""
     from elute.verbs.repair import merge
 
-    return merge(check, bias_features=bias_features, weights=_parse_weights(weights), propensity=propensity, date=date)
+    return merge(
+        check,
+        bias_features=bias_features,
+        weights=_parse_weights(weights),
+        propensity=propensity,
+        prefer=prefer,
+        consequence=consequence,
+        date=date,
+        progress=progress,
+    )
 
 
 def _swap(

@@ -19,6 +19,7 @@ from elute.reporting.charts.looks import (
     tooltip,
 )
 from elute.reporting.parts import Block, Figure, Grid, Note, Section, Spec
+from elute.reporting.sections.merging import show_consequence
 from elute.reporting.sections.shares import share_bars
 
 _ROWS = 12
@@ -29,12 +30,7 @@ def plan_section(check: Check, repaired: Check, plan: MergePlan | SwapPlan) -> S
     """A plan and its effect."""
     blocks: list[Block] = [Note(repaired.caution, "warn")] if repaired.caution else []
     blocks.append(_draw_effect(check, repaired))
-    blocks += [_tabulate_pairs(plan)] if isinstance(plan, MergePlan) else _show_swaps(plan)
-    if isinstance(plan, MergePlan) and plan.bound is not None:
-        bound = (
-            f"Estimated over true relevance differs by at most {plan.bound:.3g} between any two items (Proposition 4)."
-        )
-        blocks.append(Note(bound))
+    blocks += [_tabulate_pairs(plan), *show_consequence(plan)] if isinstance(plan, MergePlan) else _show_swaps(plan)
     return Section("plan", "Repair plan, before and after", _write_lead(check, repaired, plan), blocks)
 
 
