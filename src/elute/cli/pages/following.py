@@ -15,7 +15,7 @@ from elute.cli.text import format_count, to_one_line
 from elute.repair.looks.card import write_price
 from elute.repair.looks.following import FollowedSwap, Following
 
-_SHOWN = 12
+_SHOWN, _SOURCES = 12, 3
 _MARKS = {"good": ("✓", "bold green"), "warn": ("!", "bold yellow"), "calm": ("·", "bold")}
 
 
@@ -25,35 +25,38 @@ def show(console: Console, found: Following, out: str | None) -> None:
     mark, style = _MARKS[card.tone]
     console.print(Padding(Text(f"{mark} {card.word}. {card.sentence}", style=style), (1, 2)))
     console.print(Padding(_tabulate(found), (0, 2, 1, 2)))
-    lines = [write_price(found.to_dict()), *found.notes]
+    lines = [*_list_sources(found), write_price(found.to_dict()), *found.notes]
     console.print(Padding(Text("\n".join(lines), style="dim"), (0, 2, 1, 2)))
     console.print(_suggest_next(found, out), soft_wrap=True)
 
 
 def _tabulate(found: Following) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    numbers = ("planned", "shown", "clicks", "left")
-    for column in ("", "item", "known from", "shown under", *numbers, "propensity, from over under"):
-        table.add_column(column, justify="right" if column in numbers else "left")
+    for column in ("item", "from", "to", "shown", "clicks", "left", "propensity, from : to"):
+        table.add_column(column, justify="right" if column in ("shown", "clicks", "left") else "left")
     for swap in sorted(found.swaps, key=lambda swap: swap.done)[:_SHOWN]:
         words = ("·".join(map(str, swap.item.values())), describe(swap.source), describe(swap.target))
-        counts = (swap.impressions_planned, swap.impressions_seen, swap.clicks_seen)
         table.add_row(
-            "✓" if swap.done else "",
             *(Text(to_one_line(word, 40)) for word in words),
-            *map(format_count, counts),
-            _count_left(swap),
+            *map(format_count, (swap.impressions_seen, swap.clicks_seen)),
+            "done" if swap.done else format_count(swap.impressions_left),
             _write_ratio(swap),
         )
     if len(found.swaps) > _SHOWN:
-        table.add_row("", f"… {format_count(len(found.swaps) - _SHOWN)} more", *[""] * 7)
+        table.add_row(f"… {format_count(len(found.swaps) - _SHOWN)} more", *[""] * 6)
     return table
 
 
-def _count_left(swap: FollowedSwap) -> str:
-    at_source = swap.impressions_left_at_source
-    more = f" + {format_count(at_source)} where it is known" if at_source else ""
-    return format_count(swap.impressions_left) + more
+def _list_sources(found: Following) -> list[str]:
+    """Items that lack impressions where they are known from."""
+    wanted: dict[str, int] = {}
+    for swap in found.swaps:
+        if swap.impressions_left_at_source:
+            name = f"{'·'.join(map(str, swap.item.values()))} under {describe(swap.source)}"
+            wanted[name] = max(wanted.get(name, 0), swap.impressions_left_at_source)
+    shown = [f"{format_count(n)} of {to_one_line(name, 60)}" for name, n in list(wanted.items())[:_SOURCES]]
+    more = f" and {len(wanted) - _SOURCES:,} more" if len(wanted) > _SOURCES else ""
+    return [f"Also where items are known from: {', '.join(shown)}{more}."] if wanted else []
 
 
 def _write_ratio(swap: FollowedSwap) -> str:

@@ -39,7 +39,7 @@ def write_price(fields: Fields) -> str:
     )
     if not fields["clusters"]:
         return price
-    by = ", ".join(fields["clusters"])
+    by, effect = " and ".join(fields["clusters"]), fields["design_effect"]
     return (
-        f"{price} Clicks depend on each other by {by}: variances are up to {fields['design_effect']:.3g} times larger."
+        f"{price} How clicks of one {by} depend on each other is taken in: variances are {effect:.3g} times as large."
     )

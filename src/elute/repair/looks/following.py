@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from elute.cells.factors import row_key
 from elute.repair.looks.card import describe_following
 from elute.repair.looks.sequence import CONFIDENCE
 from elute.repair.plan import Row, SwapPlan
@@ -35,6 +36,15 @@ class FollowedSwap:
     def to_dict(self) -> Row:
         fields = asdict(self)
         return {"item": fields.pop("item"), "from": fields.pop("source"), "to": fields.pop("target"), **fields}
+
+
+def count_left(swaps: tuple[FollowedSwap, ...]) -> int:
+    """Impressions left of these swaps. What is shown where an item is known from serves all its swaps from there."""
+    at_source: dict[str, int] = {}
+    for swap in swaps:
+        key = row_key({"item": swap.item, "from": swap.source})
+        at_source[key] = max(at_source.get(key, 0), swap.impressions_left_at_source)
+    return sum(swap.impressions_left for swap in swaps) + sum(at_source.values())
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +81,7 @@ class Following(Result):
     @property
     def impressions_left(self) -> int:
         """Of all swaps, where they are shown anew and where they are known from."""
-        return sum(swap.impressions_left + swap.impressions_left_at_source for swap in self.swaps)
+        return count_left(self.swaps)
 
     def to_dict(self) -> dict[str, Any]:
         return {

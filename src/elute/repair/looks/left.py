@@ -1,9 +1,11 @@
 """How many more impressions of a swap bring its link to the variance wanted.
 
-Through the planned item alone the variance of a link is (1/p_s - 1)/n_s + (1/p_t - 1)/n_t (Proposition 1); whatever
+Through the planned item alone the variance of a link is q_s/n_s + q_t/n_t, with q = 1/p - 1 (Proposition 1); whatever
 else ties its two factors conducts beside it, and conductances 1/v add up. So an item must conduct what it does now and
-what its link lacks, 1/goal - 1/v, or its part of that where several items are planned for one link. Click probabilities
-are those seen, with one click as the plan expects it: before the first click, the plan's word is all there is.
+what its link lacks, 1/goal - 1/v, or its part of that where several items are planned for one link. The fewest
+impressions for a variance g are n_s = √q_s·(√q_s + √q_t)/g and n_t = √q_t·(√q_s + √q_t)/g; where the log has more of
+one already, the other need only make up for the rest. Click probabilities are those seen, with one click as the plan
+expects it: before the first click, the plan's word is all there is.
 """
 
 from __future__ import annotations
@@ -14,38 +16,51 @@ import numpy as np
 
 from elute.estimate.solve.problem import Floats
 from elute.repair.looks.cells import SeenCells
-from elute.repair.swap import impressions_needed
+
+_NONE = 1e-9
+
+_WILLING = 2.0
+"""How many times the fewest impressions may be shown of the new pair, so that none are asked of the other."""
 
 
 class Lacking(NamedTuple):
-    """Impressions still to be shown, of the new pair and of the item where it is known from."""
+    """Impressions still to be shown, by swap: of the new pair, and of the item where it is known from."""
 
-    target: int
-    source: int
+    target: Floats
+    source: Floats
 
 
 def find_left(
     source: SeenCells, target: SeenCells, expected: Floats, variance: Floats, goal: Floats, shared: Floats
-) -> list[Lacking]:
+) -> Lacking:
     """By swap: the cells it links in all of the log, the click probability that the plan expects of the new pair, its
     link's variance now and the one wanted, and how many swaps that link has."""
-    p_source = (source.clicks + 0.5) / (source.impressions + 1.0)
-    p_target = np.minimum((target.clicks + 1.0) / (target.impressions + 1.0 / np.maximum(expected, 1e-9)), 1.0)
-    own = _divide(1 / p_source - 1, source.impressions) + _divide(1 / p_target - 1, target.impressions)
-    found = []
-    for at in range(len(expected)):
-        if variance[at] <= goal[at]:
-            found.append(Lacking(0, 0))
-            continue
-        now = 1 / own[at] if np.isfinite(variance[at]) and own[at] > 0 else 0.0
-        wanted = 1 / (now + (1 / goal[at] - 1 / variance[at]) / shared[at])
-        own_cells = p_source[at : at + 1], p_target[at : at + 1], source.impressions[at : at + 1]
-        needed = impressions_needed(np.ones(1), *own_cells, float(np.sqrt(wanted)))
-        more = max(int(needed.target[0]) - int(target.impressions[at]), 0)
-        further = int(needed.source[0])
-        found.append(Lacking(max(more, 1 if further == 0 else 0), further))
-    return found
+    n_s, n_t = (cells.impressions.astype(np.float64) for cells in (source, target))
+    p_s = (source.clicks + 0.5) / (n_s + 1.0)
+    p_t = np.minimum((target.clicks + 1.0) / (n_t + 1.0 / np.maximum(expected, _NONE)), 1.0)
+    q_s, q_t = 1 / p_s - 1, np.maximum(1 / p_t - 1, _NONE)
+    shown = (n_s > 0) & (n_t > 0) & np.isfinite(variance)
+    now = np.where(shown, 1 / (q_s / np.maximum(n_s, 1) + q_t / np.maximum(n_t, 1)), 0.0)
+    wanted = 1 / (now + np.maximum(1 / goal - 1 / variance, 0.0) / shared)
+    need_s, need_t = find_fewest(q_s, q_t, n_s, n_t, wanted)
+    open_links = variance > goal
+    more_t, more_s = (np.where(open_links, np.ceil(need - n), 0.0) for need, n in ((need_t, n_t), (need_s, n_s)))
+    return Lacking(np.where(open_links & (more_s == 0), np.maximum(more_t, 1.0), more_t), more_s)
 
 
-def _divide(odds: Floats, impressions: np.ndarray) -> Floats:
-    return np.where(impressions > 0, odds / np.maximum(impressions, 1), np.inf)
+def find_fewest(q_s: Floats, q_t: Floats, n_s: Floats, n_t: Floats, wanted: Floats) -> tuple[Floats, Floats]:
+    """Impressions at both ends with q_s/n + q_t/n at most `wanted`, no fewer than there are: of the new pair alone
+    where that takes at most twice as many as would do, since these can be shown at will; else the fewest."""
+    both = (np.sqrt(q_s) + np.sqrt(q_t)) / wanted
+    best_s, best_t = np.sqrt(q_s) * both, np.sqrt(q_t) * both
+    alone_s = _make_up(q_s, wanted - q_t / np.maximum(n_t, _NONE))
+    alone_t = _make_up(q_t, wanted - q_s / np.maximum(n_s, _NONE))
+    need_s = np.maximum(np.where(n_s > best_s, n_s, np.where(n_t > best_t, alone_s, best_s)), n_s)
+    need_t = np.maximum(np.where(n_t > best_t, n_t, np.where(n_s > best_s, alone_t, best_t)), n_t)
+    cheap = alone_t - n_t <= _WILLING * (need_s - n_s + need_t - n_t)
+    return np.where(cheap, n_s, need_s), np.where(cheap, np.maximum(alone_t, n_t), need_t)
+
+
+def _make_up(q: Floats, rest: Floats) -> Floats:
+    """Impressions with q/n = `rest`; infinitely many where nothing is left."""
+    return np.where(rest > 0, q / np.where(rest > 0, rest, 1.0), np.inf)

@@ -122,7 +122,7 @@ def _describe_swaps(
     which: Ints,
     flipped: NDArray[np.bool_],
     seen: SeenCells,
-    left: list[Lacking],
+    left: Lacking,
 ) -> tuple[FollowedSwap, ...]:
     """`which` link each swap belongs to, and whether that is written the other way round."""
     out = []
@@ -139,8 +139,8 @@ def _describe_swaps(
                 impressions_planned=count_planned(swap),
                 impressions_seen=int(seen.impressions[at]),
                 clicks_seen=int(seen.clicks[at]),
-                impressions_left=left[at].target,
-                impressions_left_at_source=left[at].source,
+                impressions_left=int(left.target[at]),
+                impressions_left_at_source=int(left.source[at]),
                 log_ratio=ratio,
                 low=None if ratio is None or half is None else ratio - half,
                 high=None if ratio is None or half is None else ratio + half,

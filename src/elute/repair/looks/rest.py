@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from elute.repair.looks.following import FollowedSwap
+from elute.repair.looks.following import FollowedSwap, count_left
 from elute.repair.looks.sequence import CONFIDENCE, Sequence
 from elute.repair.plan import Row, Swap, SwapPlan
 
@@ -57,5 +57,4 @@ def write_reason(swaps: tuple[FollowedSwap, ...], links: int, done: int, spent: 
     reached = f"{known}, {', '.join(parts)}."
     if spent:
         return f"The impressions planned have been shown. {reached}"
-    left = sum(swap.impressions_left + swap.impressions_left_at_source for swap in open_swaps)
-    return f"{reached} About {left:,} more impressions are needed."
+    return f"{reached} About {count_left(swaps):,} more impressions are needed."

@@ -1,0 +1,1 @@
+"""Swap plans: whether what they promise holds when they are carried out."""

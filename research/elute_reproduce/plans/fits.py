@@ -1,0 +1,112 @@
+"""A whole plan followed as clicks come: a sparse log in two parts, the plan that elute makes for it, the fit at every
+look."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from elute.cells.counts import Clustered, Counts
+from elute.repair.looks.links import measure_links
+from elute.repair.looks.sequence import plan_sequence
+from elute.verbs.repair import swap
+from elute_reproduce.plans.links import TARGET_SE, Looks, sum_up
+
+POSITIONS = 6
+_BLOCK = 3
+_ITEMS = 150
+_O = 1.0 / np.arange(1, POSITIONS + 1)
+
+
+_VISITS = 5
+"""Impressions in a row that are one user's."""
+
+Rows = list[np.ndarray]
+"""Item, position (from 0), user and click of every impression."""
+
+
+def watch_plan(runs: int, looks: int, seed: int = 0, tastes: float = 0.0, source_again: bool = True) -> Looks:
+    """Positions 1 to 3 and 4 to 6 share no item; the median item was shown a handful of times. The plan is made from
+    the log, so that the item it picks is one that looked good there. `tastes`: variance of what a user's clicks are
+    multiplied by; a user sees several results, and is known by a session column. `source_again`: whether the item is
+    still shown where it was, too."""
+    sequence = plan_sequence(TARGET_SE, 1)
+    errors, variances = np.zeros((runs, looks)), np.full((runs, looks), np.inf)
+    shown = np.zeros(looks, np.int64)
+    for run in range(runs):
+        rng = np.random.default_rng([seed, run])
+        r = rng.beta(1.0, 3.0, _ITEMS)
+        rows = _draw_log(rng, r, tastes)
+        plan = swap(_count(rows, with_clusters=False), target_se=TARGET_SE)
+        chosen = plan.swaps[0]
+        item, source, target = (
+            chosen.item["doc_id"],
+            chosen.source["position"] - 1,
+            chosen.target["position"] - 1,
+        )
+        needed = (1 / (r[item] * _O[[source, target]]) - 1) / (sequence.goal / 2)
+        step = np.ceil(1.5 * needed / looks).astype(int)
+        ends = np.array([source]), np.array([target])
+        for look in range(looks):
+            fresh = [
+                _show(rng, r, item, factor, int(n), tastes)
+                for factor, n in ((source, step[0] * source_again), (target, step[1]))
+            ]
+            rows = [np.concatenate(parts) for parts in zip(rows, *fresh, strict=True)]
+            counts = _count(rows, with_clusters=tastes > 0)
+            clusters = [("user", lambda counts=counts: counts.read_clusters("user"))] if tastes else []
+            found = measure_links(counts, *ends, np.array([_find(counts, item)]), clusters=clusters)
+            if found.tied[0]:
+                errors[run, look] = found.log_ratio[0] - np.log(_O[source] / _O[target])
+                variances[run, look] = found.variance[0]
+            shown[look] += step[1] * (look + 1)
+    return sum_up(errors, variances, shown // runs, sequence)
+
+
+def _draw_log(rng: np.random.Generator, r: np.ndarray, tastes: float) -> Rows:
+    """The log before the plan: every item within its block, some far more often than most."""
+    often = np.exp(rng.normal(1.0, 1.5, (_ITEMS, _BLOCK)))
+    shown = rng.poisson(often)
+    shown[:, 0] += shown.sum(axis=1) == 0
+    item, place = (part.repeat(shown.ravel()) for part in np.indices(shown.shape).reshape(2, -1))
+    order = rng.permutation(len(item))
+    return _click(rng, r, item[order], (place + _BLOCK * (item % 2))[order], tastes)
+
+
+def _show(rng: np.random.Generator, r: np.ndarray, item: int, factor: int, n: int, tastes: float) -> Rows:
+    return _click(rng, r, np.full(n, item), np.full(n, factor), tastes)
+
+
+def _click(rng: np.random.Generator, r: np.ndarray, item: np.ndarray, factor: np.ndarray, tastes: float) -> Rows:
+    user = np.arange(len(item)) // _VISITS
+    level = rng.gamma(1 / tastes, tastes, len(user)) if tastes else np.ones(len(user))
+    p = np.minimum(r[item] * _O[factor] * level[user], 1.0)
+    return [item, factor, user + rng.integers(1 << 40), rng.random(len(item)) < p]
+
+
+def _count(rows: Rows, with_clusters: bool) -> Counts:
+    """The counts of a log whose items are docs and whose factors are positions."""
+    item, factor, user, click = rows
+    cell, at = np.unique(item * POSITIONS + factor, return_inverse=True)
+    names, of_cell = np.unique(cell // POSITIONS, return_inverse=True)
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(of_cell)))).astype(np.int64)
+    clustered = None
+    if with_clusters:
+        code = np.unique(user, return_inverse=True)[1]
+        every = np.searchsorted(names, item)
+        clustered = Clustered(code, every, factor, np.ones(len(item), np.int64), click.astype(np.int64))
+    return Counts(
+        offsets=offsets,
+        factor=(cell % POSITIONS).astype(np.int32),
+        impressions=np.bincount(at).astype(np.uint32),
+        clicks=np.bincount(at, click).astype(np.uint32),
+        factors=pa.table({"position": np.arange(1, POSITIONS + 1)}),
+        membership=None,
+        collision_bound=0.0,
+        read_items=lambda: pa.table({"doc_id": names}),
+        read_clusters=lambda _: clustered,
+    )
+
+
+def _find(counts: Counts, item: int) -> int:
+    return int(np.searchsorted(counts.items["doc_id"].to_numpy(), item))
