@@ -7,7 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from elute.cells.counts import Clustered, Counts
-from elute.repair.looks.links import measure_links
+from elute.cells.factors import find_rows
+from elute.repair.looks.cells import part_items
+from elute.repair.looks.links import Links, measure_links
 from elute.repair.looks.sequence import plan_sequence
 from elute.verbs.repair import swap
 from elute_reproduce.plans.links import TARGET_SE, Looks, sum_up
@@ -25,41 +27,32 @@ Rows = list[np.ndarray]
 """Item, position (from 0), user and click of every impression."""
 
 
-def watch_plan(runs: int, looks: int, seed: int = 0, tastes: float = 0.0, source_again: bool = True) -> Looks:
+def watch_plan(runs: int, looks: int, seed: int = 0, tastes: float = 0.0) -> Looks:
     """Positions 1 to 3 and 4 to 6 share no item; the median item was shown a handful of times. The plan is made from
     the log, so that the item it picks is one that looked good there. `tastes`: variance of what a user's clicks are
-    multiplied by; a user sees several results, and is known by a session column. `source_again`: whether the item is
-    still shown where it was, too."""
+    multiplied by; a user sees several results, and is known by a session column."""
     sequence = plan_sequence(TARGET_SE, 1)
     errors, variances = np.zeros((runs, looks)), np.full((runs, looks), np.inf)
     shown = np.zeros(looks, np.int64)
     for run in range(runs):
         rng = np.random.default_rng([seed, run])
         r = rng.beta(1.0, 3.0, _ITEMS)
-        rows = _draw_log(rng, r, tastes)
-        plan = swap(_count(rows, with_clusters=False), target_se=TARGET_SE)
-        chosen = plan.swaps[0]
-        item, source, target = (
-            chosen.item["doc_id"],
-            chosen.source["position"] - 1,
-            chosen.target["position"] - 1,
-        )
+        old = _draw_log(rng, r, tastes)
+        chosen = swap(_count(old), target_se=TARGET_SE).swaps[0]
+        item, source, target = chosen.item["doc_id"], chosen.source["position"] - 1, chosen.target["position"] - 1
         needed = (1 / (r[item] * _O[[source, target]]) - 1) / (sequence.goal / 2)
-        step = np.ceil(1.5 * needed / looks).astype(int)
-        ends = np.array([source]), np.array([target])
+        steps = np.ceil(1.5 * needed / looks).astype(int)
+        since = [part[:0] for part in old]
         for look in range(looks):
             fresh = [
-                _show(rng, r, item, factor, int(n), tastes)
-                for factor, n in ((source, step[0] * source_again), (target, step[1]))
+                _show(rng, r, item, *shown, tastes) for shown in zip((source, target), steps.tolist(), strict=True)
             ]
-            rows = [np.concatenate(parts) for parts in zip(rows, *fresh, strict=True)]
-            counts = _count(rows, with_clusters=tastes > 0)
-            clusters = [("user", lambda counts=counts: counts.read_clusters("user"))] if tastes else []
-            found = measure_links(counts, *ends, np.array([_find(counts, item)]), clusters=clusters)
+            since = [np.concatenate(parts) for parts in zip(since, *fresh, strict=True)]
+            found = _measure(old, since, item, source, target, tastes > 0)
             if found.tied[0]:
                 errors[run, look] = found.log_ratio[0] - np.log(_O[source] / _O[target])
                 variances[run, look] = found.variance[0]
-            shown[look] += step[1] * (look + 1)
+            shown[look] += steps[1] * (look + 1)
     return sum_up(errors, variances, shown // runs, sequence)
 
 
@@ -84,17 +77,25 @@ def _click(rng: np.random.Generator, r: np.ndarray, item: np.ndarray, factor: np
     return [item, factor, user + rng.integers(1 << 40), rng.random(len(item)) < p]
 
 
-def _count(rows: Rows, with_clusters: bool) -> Counts:
+def _measure(old: Rows, since: Rows, item: int, source: int, target: int, with_clusters: bool) -> Links:
+    """The link, as `follow_plan` learns it."""
+    counts, later = _count([np.concatenate(parts) for parts in zip(old, since, strict=True)]), _count(since)
+    named = {"doc_id": item}
+    parted = part_items(counts, later, find_rows(counts.items, [named]), find_rows(later.items, [named]))
+    clusters = []
+    if with_clusters:
+        clusters = [("user", lambda: parted.part_clusters(counts.read_clusters("user"), later.read_clusters("user")))]
+    return measure_links(parted.counts, np.array([source]), np.array([target]), parted.again, clusters=clusters)
+
+
+def _count(rows: Rows) -> Counts:
     """The counts of a log whose items are docs and whose factors are positions."""
     item, factor, user, click = rows
     cell, at = np.unique(item * POSITIONS + factor, return_inverse=True)
     names, of_cell = np.unique(cell // POSITIONS, return_inverse=True)
     offsets = np.concatenate(([0], np.cumsum(np.bincount(of_cell)))).astype(np.int64)
-    clustered = None
-    if with_clusters:
-        code = np.unique(user, return_inverse=True)[1]
-        every = np.searchsorted(names, item)
-        clustered = Clustered(code, every, factor, np.ones(len(item), np.int64), click.astype(np.int64))
+    code, every = np.unique(user, return_inverse=True)[1], np.searchsorted(names, item)
+    clustered = Clustered(code, every, factor, np.ones(len(item), np.int64), click.astype(np.int64))
     return Counts(
         offsets=offsets,
         factor=(cell % POSITIONS).astype(np.int32),
@@ -106,7 +107,3 @@ def _count(rows: Rows, with_clusters: bool) -> Counts:
         read_items=lambda: pa.table({"doc_id": names}),
         read_clusters=lambda _: clustered,
     )
-
-
-def _find(counts: Counts, item: int) -> int:
-    return int(np.searchsorted(counts.items["doc_id"].to_numpy(), item))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from elute.repair.looks.sequence import Sequence, plan_sequence
+from elute.repair.looks.sequence import ConfidenceSequence, plan_sequence
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -23,23 +23,25 @@ Z = float(ndtri(0.975))
 
 @dataclass(frozen=True)
 class LinkWorld:
-    """`source`, `target`: click probabilities. `before`: impressions at the source before the plan. `tastes`: variance
-    of what a query's clicks are multiplied by, at each factor anew; 0: clicks are independent. `size`: impressions of
-    a query at a look."""
+    """`source`, `target`: click probabilities. `tastes`: variance of what a query's clicks are multiplied by, at each
+    factor anew; 0: clicks are independent. `size`: impressions of a query at a look. `before`: impressions at the
+    source before the plan that are used, too; `picked`: it was for its clicks there that the plan took the item, the
+    most of so many alike."""
 
     source: float
     target: float
-    before: int
+    before: int = 0
     tastes: float = 0.0
     size: int = 1
+    picked: int = 1
 
 
 @dataclass(frozen=True)
 class Looks:
     """Shares of runs. `ever_out`: the sequence excluded the truth at some look; `naive_ever_out`: so did intervals of
     ±1.96 standard errors; `stopped`; `held_at_stop`, `naive_held_at_stop`: of those that stopped, the interval at that
-    look held the truth. `used`: impressions of the new pair until the stop, over those until ±1.96 standard errors are as
-    narrow."""
+    look held the truth. `used`: impressions of the new pair until the stop, over those until ±1.96 standard errors are
+    as narrow."""
 
     runs: int
     ever_out: float
@@ -61,8 +63,16 @@ def watch_link(world: LinkWorld, runs: int, looks: int, rng: Generator, with_clu
     for p, before in ((world.source, world.before), (world.target, 0)):
         effect = 1 + (world.size - 1) * world.tastes * p / (1 - p)
         step = int(np.ceil(2 * (1 / p - 1) * effect / (sequence.goal / 2) / looks / world.size))
-        clusters = before // world.size + step * np.arange(1, looks + 1)
-        total, squares = _draw(world, p, runs, np.diff(clusters, prepend=0), rng)
+        new = np.full(looks, step)
+        total, squares = _draw(world, p, runs, new, rng)
+        clusters = before // world.size + np.cumsum(new)
+        if before:
+            first = [_draw(world, p, runs, np.array([before // world.size]), rng) for _ in range(world.picked)]
+            best = np.argmax([clicks[:, 0] for clicks, _ in first], axis=0)
+            total, squares = (
+                part + np.stack([one[which] for one in first])[best, np.arange(runs)]
+                for which, part in enumerate((total, squares))
+            )
         shown = clusters * world.size
         rate = total / shown
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -76,7 +86,7 @@ def watch_link(world: LinkWorld, runs: int, looks: int, rng: Generator, with_clu
     return sum_up(error, variances[0] + variances[1], shown, sequence)
 
 
-def sum_up(error: Floats, variance: Floats, shown: NDArray[np.int64], sequence: Sequence) -> Looks:
+def sum_up(error: Floats, variance: Floats, shown: NDArray[np.int64], sequence: ConfidenceSequence) -> Looks:
     """From errors and variances by run and look, and impressions of the new pair by look."""
     half, naive = sequence.find_half_widths(variance), Z * np.sqrt(variance)
     finite = np.isfinite(variance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -43,29 +44,33 @@ def follow(
     swaps = as_plan(plan)
     if not isinstance(swaps, SwapPlan):
         raise EluteError("a merge plan takes no new clicks: there is nothing to continue")
-    before, new = _list_earlier(swaps, log), _list_parts(new_log)
-    _refuse_repeated(before, new)
-    options = _choose_options(swaps, log, columns)
-    with _open([*before, *new], options) as joint, _open(new, {**options, "min_factor_impressions": None}) as fresh:
+    options, new = _choose_options(swaps, log, columns), _list_parts(new_log)
+    made_for, earlier = _find_log(swaps, log), _list_looks(swaps)
+    _refuse_repeated([*made_for, *earlier], new)
+    alone = {**options, "min_factor_impressions": None}
+    with ExitStack() as opened:
+        joint = opened.enter_context(_open([*made_for, *earlier, *new], options))
+        fresh = opened.enter_context(_open(new, alone))
+        since = opened.enter_context(_open([*earlier, *new], alone)) if earlier else fresh
         roles = joint.roles
         if roles.click is None:
             raise EluteError(f"{joint.engine.label} has no clicks to learn from")
-        counts = joint.counts(progress)
-        clusters, notes = find_clusters(joint, counts)
+        clusters, notes = find_clusters(joint, joint.counts(progress))
         return follow_plan(
             swaps,
-            counts,
+            joint.counts(progress),
+            since.counts(progress),
             fresh.counts(progress),
             query=roles.query if roles.items_within_queries else None,
-            clusters=clusters,
-            notes=tuple(notes),
+            clusters=[name for name, _ in clusters],
+            notes=notes,
             look={"date": date, "log": _name(new)},
             progress=progress,
         )
 
 
-def _list_earlier(plan: SwapPlan, log: LogSource | None) -> list[object]:
-    """The log of the plan, and those of earlier looks."""
+def _find_log(plan: SwapPlan, log: LogSource | None) -> list[object]:
+    """The log that the plan was made for."""
     made_for = plan.provenance.log
     if log is None and "://" not in made_for:
         try:
@@ -74,7 +79,12 @@ def _list_earlier(plan: SwapPlan, log: LogSource | None) -> list[object]:
             raise EluteError(
                 f"the plan was made for '{made_for}', which is not found by that name; give that log too"
             ) from None
-    parts = _list_parts(made_for if log is None else log)
+    return _list_parts(made_for if log is None else log)
+
+
+def _list_looks(plan: SwapPlan) -> list[object]:
+    """The logs of earlier looks."""
+    parts: list[object] = []
     for number, look in enumerate(plan.history, start=1):
         if not look["log"]:
             raise EluteError(

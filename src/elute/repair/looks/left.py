@@ -4,8 +4,8 @@ Through the planned item alone the variance of a link is q_s/n_s + q_t/n_t, with
 else ties its two factors conducts beside it, and conductances 1/v add up. So an item must conduct what it does now and
 what its link lacks, 1/goal - 1/v, or its part of that where several items are planned for one link. The fewest
 impressions for a variance g are n_s = √q_s·(√q_s + √q_t)/g and n_t = √q_t·(√q_s + √q_t)/g; where the log has more of
-one already, the other need only make up for the rest. Click probabilities are those seen, with one click as the plan
-expects it: before the first click, the plan's word is all there is.
+one already, the other need only make up for the rest. Click probabilities are those seen, with one click as
+expected: before the first click, the plan's word (and the old log's) is all there is.
 """
 
 from __future__ import annotations
@@ -30,15 +30,20 @@ class Lacking(NamedTuple):
     source: Floats
 
 
-def find_left(
-    source: SeenCells, target: SeenCells, expected: Floats, variance: Floats, goal: Floats, shared: Floats
-) -> Lacking:
-    """By swap: the cells it links in all of the log, the click probability that the plan expects of the new pair, its
-    link's variance now and the one wanted, and how many swaps that link has."""
-    n_s, n_t = (cells.impressions.astype(np.float64) for cells in (source, target))
-    p_s = (source.clicks + 0.5) / (n_s + 1.0)
-    p_t = np.minimum((target.clicks + 1.0) / (n_t + 1.0 / np.maximum(expected, _NONE)), 1.0)
-    q_s, q_t = 1 / p_s - 1, np.maximum(1 / p_t - 1, _NONE)
+class SwapEnds(NamedTuple):
+    """By swap: the cells of its item where it is known from and where it is shown anew, since the plan was made, and
+    the click probabilities expected of them."""
+
+    source: SeenCells
+    target: SeenCells
+    expected_source: Floats
+    expected_target: Floats
+
+
+def find_left(ends: SwapEnds, variance: Floats, goal: Floats, shared: Floats) -> Lacking:
+    """By swap, from its link's variance now and the one wanted, and how many swaps that link has."""
+    n_s, n_t = (cells.impressions.astype(np.float64) for cells in (ends.source, ends.target))
+    q_s, q_t = _find_odds(ends.source, ends.expected_source), _find_odds(ends.target, ends.expected_target)
     shown = (n_s > 0) & (n_t > 0) & np.isfinite(variance)
     now = np.where(shown, 1 / (q_s / np.maximum(n_s, 1) + q_t / np.maximum(n_t, 1)), 0.0)
     wanted = 1 / (now + np.maximum(1 / goal - 1 / variance, 0.0) / shared)
@@ -46,6 +51,12 @@ def find_left(
     open_links = variance > goal
     more_t, more_s = (np.where(open_links, np.ceil(need - n), 0.0) for need, n in ((need_t, n_t), (need_s, n_s)))
     return Lacking(np.where(open_links & (more_s == 0), np.maximum(more_t, 1.0), more_t), more_s)
+
+
+def _find_odds(seen: SeenCells, expected: Floats) -> Floats:
+    """1/p - 1, from the clicks and one as expected."""
+    p = np.minimum((seen.clicks + 1.0) / (seen.impressions + 1.0 / np.maximum(expected, _NONE)), 1.0)
+    return np.maximum(1 / p - 1, _NONE)
 
 
 def find_fewest(q_s: Floats, q_t: Floats, n_s: Floats, n_t: Floats, wanted: Floats) -> tuple[Floats, Floats]:

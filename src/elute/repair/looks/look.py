@@ -7,23 +7,23 @@ for one look at the end. All done: stop. So, too, when a plan with a budget has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.counts import Counts
+from elute.cells.counts import Clustered, Counts
 from elute.cells.factors import describe_some, find_rows
 from elute.errors import EluteError
 from elute.progress import Progress, silent
-from elute.repair.looks.cells import SeenCells, look_up
-from elute.repair.looks.effects import Clusters
+from elute.repair.looks.cells import PartedItems, SeenCells, look_up, part_items
 from elute.repair.looks.following import FollowedSwap, Following
-from elute.repair.looks.left import Lacking, find_left
+from elute.repair.looks.left import Lacking, SwapEnds, find_left
 from elute.repair.looks.links import Links, measure_links
 from elute.repair.looks.rest import count_planned, find_budget_left, plan_rest, write_reason
-from elute.repair.looks.sequence import Sequence, plan_sequence
+from elute.repair.looks.sequence import ConfidenceSequence, plan_sequence
 from elute.repair.plan import SwapPlan
 from elute.repair.swap_plan import TARGET_SE
 
@@ -33,17 +33,19 @@ Ints = NDArray[np.int64]
 def follow_plan(
     plan: SwapPlan,
     counts: Counts,
+    since: Counts,
     new: Counts,
     *,
     query: str | None = None,
-    clusters: Clusters = (),
-    notes: tuple[str, ...] = (),
+    clusters: Sequence[str] = (),
+    notes: Sequence[str] = (),
     look: Mapping[str, Any] | None = None,
     progress: Progress = silent,
 ) -> Following:
-    """Look at a plan. `counts`: of all of the log, from before the plan to now; `new`: of what came since the last
-    look. `query`, `clusters`: what makes clicks depend on each other, as for `measure_links`. `look`: what the plan's
-    history keeps of this look beside what was seen."""
+    """Look at a plan. `counts`: of all of the log, from before the plan to now; `since`: of what came after the plan
+    was made; `new`: of what came since the last look. `query`: the column of the queries that items belong to by name,
+    if they do; `clusters`: other columns whose values make clicks depend on each other. `look`: what the plan's history
+    keeps of this look beside what was seen."""
     if not plan.swaps:
         raise EluteError("the plan has no swaps left to follow: check the log, or plan anew with `elute.swap`")
     item, source, target = _find_swaps(plan, counts)
@@ -53,25 +55,35 @@ def follow_plan(
     which = which.ravel()
     links = int(plan.history[0]["links"]) if plan.history else len(pairs)
     sequence = plan_sequence(_find_target_se(plan), links)
-    found = measure_links(counts, pairs[:, 0], pairs[:, 1], item, query=query, clusters=clusters, progress=progress)
-    left = find_left(
-        look_up(counts, item, source),
-        look_up(counts, item, target),
-        np.array([swap.click_probability for swap in plan.swaps]),
-        (found.variance / found.effect)[which],
-        sequence.goal / found.effect[which],
-        shared[which].astype(np.float64),
+    later = find_rows(since.items, [swap.item for swap in plan.swaps])
+    first = np.unique(item, return_index=True)[1]
+    parted = part_items(counts, since, item[first], later[first])
+    again = parted.again[np.searchsorted(item[first], item)]
+    found = measure_links(
+        parted.counts,
+        pairs[:, 0],
+        pairs[:, 1],
+        parted.again[parted.again >= 0],
+        query=query,
+        clusters=[(name, partial(_read_clusters, parted, counts, since, name)) for name in clusters],
+        progress=progress,
     )
+    ends = SwapEnds(
+        look_up(parted.counts, again, source),
+        look_up(parted.counts, again, target),
+        _find_rates(look_up(counts, item, source)),
+        np.array([swap.click_probability for swap in plan.swaps]),
+    )
+    goal, effect = sequence.goal / found.effect[which], found.effect[which]
+    left = find_left(ends, found.variance[which] / effect, goal, shared[which].astype(np.float64))
     seen = look_up(
         new,
         find_rows(new.items, [swap.item for swap in plan.swaps]),
         find_rows(new.factors, [swap.target for swap in plan.swaps]),
     )
-    flipped = source != pairs[which, 0]
-    swaps = _describe_swaps(plan, found, sequence, which, flipped, seen, left)
+    swaps = _describe_swaps(plan, found, sequence, which, source != pairs[which, 0], seen, left)
     done = links - len(pairs) + int(np.count_nonzero(found.variance <= sequence.goal))
     budget = find_budget_left(plan, swaps)
-    spent = budget == 0
     entry = {**(look or {}), "impressions": int(seen.impressions.sum()), "clicks": int(seen.clicks.sum())}
     history = (*plan.history, {**entry, "links": links, "links_done": done})
     return Following(
@@ -80,16 +92,25 @@ def follow_plan(
         swaps=swaps,
         links=links,
         links_done=done,
-        stop=done == links or spent,
-        reason=write_reason(swaps, links, done, spent, sequence),
+        stop=done == links or budget == 0,
+        reason=write_reason(swaps, links, done, budget == 0, sequence),
         joined=bool(found.tied.all()),
         largest_half_width=_find_largest(swaps),
         target_half_width=sequence.target,
         information_factor=sequence.factor,
         design_effect=float(found.effect.max()),
         clusters=found.clusters,
-        notes=notes,
+        notes=tuple(notes),
     )
+
+
+def _read_clusters(parted: PartedItems, counts: Counts, since: Counts, column: str) -> Clustered:
+    return parted.part_clusters(counts.read_clusters(column), since.read_clusters(column))
+
+
+def _find_rates(seen: SeenCells) -> NDArray[np.float64]:
+    """Click rates, with half a click and half a miss more."""
+    return np.asarray((seen.clicks + 0.5) / (seen.impressions + 1.0))
 
 
 def _find_swaps(plan: SwapPlan, counts: Counts) -> tuple[Ints, Ints, Ints]:
@@ -118,7 +139,7 @@ def _find_target_se(plan: SwapPlan) -> float:
 def _describe_swaps(
     plan: SwapPlan,
     found: Links,
-    sequence: Sequence,
+    sequence: ConfidenceSequence,
     which: Ints,
     flipped: NDArray[np.bool_],
     seen: SeenCells,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from elute.repair.looks.following import FollowedSwap, count_left
-from elute.repair.looks.sequence import CONFIDENCE, Sequence
+from elute.repair.looks.sequence import CONFIDENCE, ConfidenceSequence
 from elute.repair.plan import Row, Swap, SwapPlan
 
 
@@ -40,7 +40,9 @@ def plan_rest(
     return replace(plan, swaps=rest, cost=float(sum(swap.cost for swap in rest)), history=history)
 
 
-def write_reason(swaps: tuple[FollowedSwap, ...], links: int, done: int, spent: bool, sequence: Sequence) -> str:
+def write_reason(
+    swaps: tuple[FollowedSwap, ...], links: int, done: int, spent: bool, sequence: ConfidenceSequence
+) -> str:
     """What has been reached, in a sentence or two."""
     known = f"{done:,} of {links:,} links {'is' if done == 1 else 'are'} known to ±{sequence.target:.3g}"
     if done == links:

@@ -36,7 +36,7 @@ _SMALL = 1e-12
 """α² below which -α²/e is lost to rounding, and u is found by iteration."""
 
 
-class Sequence(NamedTuple):
+class ConfidenceSequence(NamedTuple):
     """The sequence for one of several quantities. `target`: the half-width to be reached; `goal`: the variance at which
     it is reached; `mixing`: τ²; `alpha`: of this quantity alone."""
 
@@ -55,13 +55,13 @@ class Sequence(NamedTuple):
         return half_width(variance, self.mixing, self.alpha)
 
 
-def plan_sequence(target_se: float, quantities: int) -> Sequence:
+def plan_sequence(target_se: float, quantities: int) -> ConfidenceSequence:
     """The sequence that reaches the 95% interval of a single look with standard error `target_se` soonest, for each of
     so many quantities that all are to be held at once (Bonferroni)."""
     alpha = (1 - CONFIDENCE) / max(quantities, 1)
     target = float(ndtri((1 + CONFIDENCE) / 2)) * target_se
     goal = target**2 / find_square(alpha)
-    return Sequence(target, goal, find_best_mixing(goal, alpha), alpha)
+    return ConfidenceSequence(target, goal, find_best_mixing(goal, alpha), alpha)
 
 
 def half_width(variance: Floats, mixing: float, alpha: float) -> Floats:
