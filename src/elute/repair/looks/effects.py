@@ -7,7 +7,7 @@ variance Σ (Σ e·a)², the outer sum over clusters; independent ones Σ p·(1-
 steadied as in `elute.known.dependence`.
 
 Where items belong to queries by their very name, a link through one item is one cluster, and tells nothing of how
-queries differ. What the other items of the log say of that, by factor, is taken for every link: the median.
+queries differ. What the other items of the log say of that, by factor, is taken for every link: the mean over clicks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from elute.cells.counts import Amounts, Cells, Clustered
 from elute.estimate.partitioned.items import select_items
 from elute.estimate.priors.gamma import CellInformation
 from elute.estimate.solve.laplacian import diagonal
-from elute.estimate.solve.problem import Codes, Floats
+from elute.estimate.solve.problem import Codes, Floats, total_by_factor
 from elute.estimate.solve.standard_errors import link_informed
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import find_roots, singletons
@@ -68,7 +68,8 @@ def steady(spreads: Sequence[Spread], clusters: int) -> Floats:
 def measure_queries(
     cells: Cells, o: Floats, info: CellInformation, query: NDArray[np.int64], planned: NDArray[np.int64]
 ) -> float:
-    """The median design effect by query over factors, from the items that are not planned to be shown elsewhere."""
+    """The mean design effect by query over factors, weighted by their clicks, from the items that are not planned to be
+    shown elsewhere."""
     others = np.setdiff1d(np.arange(len(cells.offsets) - 1), planned)
     rest = select_items(cells, others)
     kept = np.isin(np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets)), others)
@@ -76,9 +77,9 @@ def measure_queries(
     link_informed(*rest[:2], given, parent)
     covariance = find_covariance(rest, given, o, find_roots(parent))
     baseline = covariance.variance if len(covariance.matrix) else diagonal(*rest[:2], given, len(o))
-    free = covariance.row >= 0
     found = find_effects("", score_items(rest, o, query[others]), covariance, baseline, info.boost)
-    return float(np.median(found.effect[free])) if free.any() else 1.0
+    clicks = total_by_factor(rest.factor, rest.clicks, len(o)) * (covariance.row >= 0)
+    return float(found.effect @ clicks / clicks.sum()) if clicks.any() else 1.0
 
 
 @jit
