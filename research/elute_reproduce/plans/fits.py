@@ -29,19 +29,19 @@ Rows = list[np.ndarray]
 
 def watch_plan(runs: int, looks: int, seed: int = 0, tastes: float = 0.0) -> Looks:
     """Positions 1 to 3 and 4 to 6 share no item; the median item was shown a handful of times. The plan is made from
-    the log, so that the item it picks is one that looked good there. `tastes`: variance of what a user's clicks are
-    multiplied by; a user sees several results, and is known by a session column."""
+    the log, so that the item it picks is one that looked good there. `tastes`: half of the users click more by its
+    root, half less; a user sees several results, and is known by a session column."""
     sequence = plan_sequence(TARGET_SE, 1)
     errors, variances = np.zeros((runs, looks)), np.full((runs, looks), np.inf)
     shown = np.zeros(looks, np.int64)
     for run in range(runs):
         rng = np.random.default_rng([seed, run])
-        r = rng.beta(1.0, 3.0, _ITEMS)
+        r = rng.beta(1.0, 3.0, _ITEMS) / (1 + np.sqrt(tastes))
         old = _draw_log(rng, r, tastes)
         chosen = swap(_count(old), target_se=TARGET_SE).swaps[0]
         item, source, target = chosen.item["doc_id"], chosen.source["position"] - 1, chosen.target["position"] - 1
         needed = (1 / (r[item] * _O[[source, target]]) - 1) / (sequence.goal / 2)
-        steps = np.ceil(1.5 * needed / looks).astype(int)
+        steps = np.ceil((1.5 + 2 * tastes) * needed / looks).astype(int)
         since = [part[:0] for part in old]
         for look in range(looks):
             fresh = [
@@ -72,8 +72,8 @@ def _show(rng: np.random.Generator, r: np.ndarray, item: int, factor: int, n: in
 
 def _click(rng: np.random.Generator, r: np.ndarray, item: np.ndarray, factor: np.ndarray, tastes: float) -> Rows:
     user = np.arange(len(item)) // _VISITS
-    level = rng.gamma(1 / tastes, tastes, len(user)) if tastes else np.ones(len(user))
-    p = np.minimum(r[item] * _O[factor] * level[user], 1.0)
+    level = 1 + np.sqrt(tastes) * rng.choice([-1, 1], len(user))
+    p = r[item] * _O[factor] * level[user]
     return [item, factor, user + rng.integers(1 << 40), rng.random(len(item)) < p]
 
 

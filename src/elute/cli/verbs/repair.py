@@ -22,7 +22,7 @@ Examples:
   elute repair demo/broken.parquet --method merge --out merge.json
   elute check demo/broken.parquet --plan merge.json
   elute repair demo/broken.parquet --method swap --max-position-change 2 --out swap.json
-  elute repair --continue swap.json --log monday.parquet --out swap.json
+  elute repair --continue swap.json --log demo/sound.parquet --out swap2.json
 """
 
 _OPTIONS = (

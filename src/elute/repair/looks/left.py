@@ -46,9 +46,10 @@ def find_left(ends: SwapEnds, variance: Floats, goal: Floats, shared: Floats) ->
     q_s, q_t = _find_odds(ends.source, ends.expected_source), _find_odds(ends.target, ends.expected_target)
     shown = (n_s > 0) & (n_t > 0) & np.isfinite(variance)
     now = np.where(shown, 1 / (q_s / np.maximum(n_s, 1) + q_t / np.maximum(n_t, 1)), 0.0)
-    wanted = 1 / (now + np.maximum(1 / goal - 1 / variance, 0.0) / shared)
-    need_s, need_t = find_fewest(q_s, q_t, n_s, n_t, wanted)
     open_links = variance > goal
+    lacks = np.where(open_links, 1 / goal - 1 / variance, 1 / goal)
+    wanted = 1 / (now + lacks / shared)
+    need_s, need_t = find_fewest(q_s, q_t, n_s, n_t, wanted)
     more_t, more_s = (np.where(open_links, np.ceil(need - n), 0.0) for need, n in ((need_t, n_t), (need_s, n_s)))
     return Lacking(np.where(open_links & (more_s == 0), np.maximum(more_t, 1.0), more_t), more_s)
 
