@@ -20,14 +20,17 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts, Cells, Clustered
 from elute.estimate.partitioned.items import select_items
-from elute.estimate.priors.gamma import CellInformation
-from elute.estimate.solve.laplacian import diagonal
 from elute.estimate.solve.problem import Codes, Floats, total_by_factor
 from elute.estimate.solve.standard_errors import link_informed
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import find_roots, singletons
-from elute.known.covariance import find_covariance
-from elute.known.dependence import find_effects, score_items, steady_effects
+from elute.known.covariance import Covariance, find_covariance
+from elute.known.dependence import steady_effects
+
+Ints = NDArray[np.int64]
+
+_FACTORS = 100
+"""Those with most clicks, which tell how queries differ."""
 
 Clusters = Sequence[tuple[str, Callable[[], Clustered]]]
 """Columns whose values share what makes clicks alike, and what reads the cells by each."""
@@ -65,21 +68,33 @@ def steady(spreads: Sequence[Spread], clusters: int) -> Floats:
     return steady_effects(ratio, number, clusters)
 
 
-def measure_queries(
-    cells: Cells, o: Floats, info: CellInformation, query: NDArray[np.int64], planned: NDArray[np.int64]
-) -> float:
+def measure_queries(cells: Cells, o: Floats, w: Floats, query: Ints, planned: Ints) -> float:
     """The mean design effect by query over factors, weighted by their clicks, from the items that are not planned to be
-    shown elsewhere."""
-    others = np.setdiff1d(np.arange(len(cells.offsets) - 1), planned)
-    rest = select_items(cells, others)
-    kept = np.isin(np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets)), others)
-    given, parent = info.given[kept], singletons(len(o))
-    link_informed(*rest[:2], given, parent)
-    covariance = find_covariance(rest, given, o, find_roots(parent))
-    baseline = covariance.variance if len(covariance.matrix) else diagonal(*rest[:2], given, len(o))
-    found = find_effects("", score_items(rest, o, query[others]), covariance, baseline, info.boost)
+    shown elsewhere: of each one's log propensity to the reference, or where they are many, of its own score."""
+    item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
+    others = np.setdiff1d(item, planned)
+    kept, rest = np.isin(item, others), select_items(cells, others)
+    parent = singletons(len(o))
+    link_informed(*rest[:2], w[kept], parent)
+    covariance = find_covariance(rest, w[kept], o, find_roots(parent))
     clicks = total_by_factor(rest.factor, rest.clicks, len(o)) * (covariance.row >= 0)
-    return float(found.effect @ clicks / clicks.sum()) if clicks.any() else 1.0
+    chosen = np.argsort(-clicks, kind="stable")[: min(np.count_nonzero(clicks), _FACTORS)]
+    if not len(chosen):
+        return 1.0
+    owner = np.repeat(np.arange(len(others)), np.diff(rest.offsets))
+    code = np.unique(query[others], return_inverse=True)[1]
+    rows = Clustered(code[owner], owner, rest.factor, rest.impressions, rest.clicks)
+    columns = [_find_column(covariance, factor) for factor in chosen.tolist()]
+    effects = steady([measure_spread(rest, o, w[kept], column, rows) for column in columns], int(code.max()) + 1)
+    return float(effects @ clicks[chosen] / clicks[chosen].sum())
+
+
+def _find_column(covariance: Covariance, factor: int) -> Floats:
+    out, free = np.zeros(len(covariance.row)), covariance.row >= 0
+    out[factor] = 1.0
+    if len(covariance.matrix):
+        out[free] = covariance.matrix[covariance.row[factor]]
+    return out
 
 
 @jit

@@ -79,7 +79,7 @@ def measure_links(
     tied = np.isfinite(variance)
     effect, by = np.ones(m), []
     if query is not None and sample.query is not None:
-        effect *= measure_queries(fitted.cells, fitted.o, fitted.info, sample.query, planned)
+        effect *= measure_queries(fitted.cells, fitted.o, fitted.info.given, sample.query, planned)
         by.append(query)
     if clusters and tied.any():
         found = _measure_clusters(fitted, source[tied], target[tied], clusters)
