@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from elute.identify.generic.identifiability import generic_identifiability
     from elute.io.logs.convert import Conversion
     from elute.log import ClickLog, read_log
+    from elute.repair.looks.following import Following
     from elute.repair.plan import MergePlan, SwapPlan
     from elute.repair.swapping.constraints import Constraints
     from elute.reporting.page import Report
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from elute.verbs.convert import convert
     from elute.verbs.count import Counted, count
     from elute.verbs.fit import fit
+    from elute.verbs.follow import follow
     from elute.verbs.judge import Judged, judge
     from elute.verbs.rank import Ranked, rank
     from elute.verbs.repair import merge, swap
@@ -56,6 +58,7 @@ _HOMES = {
     "DLA": "elute.estimate.models.dla",
     "EluteError": "elute.errors",
     "Fit": "elute.fits.fit",
+    "Following": "elute.repair.looks.following",
     "Harvest": "elute.estimate.models.harvest",
     "IPW": "elute.estimate.models.ipw",
     "Judged": "elute.verbs.judge",
@@ -79,6 +82,7 @@ _HOMES = {
     "convert": "elute.verbs.convert",
     "count": "elute.verbs.count",
     "fit": "elute.verbs.fit",
+    "follow": "elute.verbs.follow",
     "generic_identifiability": "elute.identify.generic.identifiability",
     "judge": "elute.verbs.judge",
     "merge": "elute.verbs.repair",
@@ -105,6 +109,7 @@ __all__ = [
     "Counts",
     "EluteError",
     "Fit",
+    "Following",
     "Harvest",
     "Judged",
     "MergePlan",
@@ -127,6 +132,7 @@ __all__ = [
     "convert",
     "count",
     "fit",
+    "follow",
     "generic_identifiability",
     "judge",
     "merge",

@@ -109,6 +109,16 @@ def test_repair(broken: Path, fitted: Path) -> None:
     )
 
 
+def test_a_plan_that_is_continued(broken: Path, sound: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "swap.json"
+    elute.swap(broken).save(plan)
+    compare(elute.follow(plan, sound), "repair", "--continue", plan, "--log", sound)
+    compare(
+        elute.follow(plan, sound, broken, session="session_id", date="today"),
+        *("repair", broken, "--continue", plan, "--log", sound, "--session", "session_id", "--date", "today"),
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -36,6 +36,7 @@ def results(demo_logs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
         "check": check,
         "merge": plan,
         "swap": elute.swap(check),
+        "follow": elute.follow(elute.swap(check), pq.read_table(broken).slice(0, 500), broken),
         "fit": fit,
         "audit": elute.audit(fit, broken, assumptions=True),
         "judge": elute.judge(fit),
@@ -48,7 +49,21 @@ def results(demo_logs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     }
 
 
-VERBS = ("check", "merge", "swap", "fit", "audit", "judge", "report", "simulate", "train", "rank", "convert", "count")
+VERBS = (
+    "check",
+    "merge",
+    "swap",
+    "follow",
+    "fit",
+    "audit",
+    "judge",
+    "report",
+    "simulate",
+    "train",
+    "rank",
+    "convert",
+    "count",
+)
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 _POSITION = re.compile(r"position|rank|^pos$|ordinal|slot", re.IGNORECASE)
 
@@ -45,6 +48,25 @@ def to_rows(table: pa.Table, codes: Iterable[int]) -> list[dict[str, Any]]:
 def index_rows(table: pa.Table) -> dict[str, int]:
     """Row numbers by `row_key` of the row."""
     return {row_key(row): number for number, row in enumerate(to_rows(table, range(table.num_rows)))}
+
+
+def find_rows(table: pa.Table, wanted: Sequence[Mapping[str, object]]) -> NDArray[np.int64]:
+    """Row numbers of a few rows among many; -1 where there is none. Only rows that share each value with one of those
+    wanted are looked at as dictionaries."""
+    mask = np.ones(table.num_rows, np.bool_)
+    for column in table.column_names:
+        mask &= _share_values(table[column], [row[column] for row in wanted])
+    candidates = np.flatnonzero(mask)
+    known = {row_key(row): int(code) for row, code in zip(to_rows(table, candidates), candidates, strict=True)}
+    return np.array([known.get(row_key(row), -1) for row in wanted], np.int64)
+
+
+def _share_values(column: pa.ChunkedArray, values: list[object]) -> NDArray[np.bool_]:
+    """Where a column has one of these values; all of it where its type has no way back from JSON."""
+    try:
+        return np.asarray(pc.is_in(column, pa.array(values, column.type)).to_numpy())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return np.ones(len(column), np.bool_)
 
 
 def row_key(row: Mapping[str, object]) -> str:

@@ -32,12 +32,12 @@ def measure_log(
     counts = log.engine.count(roles, log.survey, progress) if few else log.counts(progress)
     if plan is not None and merges is None:
         counts = plan.apply(counts)
-    clusters, notes = _find_clusters(log, counts) if plan is None or merges is not None else ([], [])
+    clusters, notes = find_clusters(log, counts) if plan is None or merges is not None else ([], [])
     sample = sample_counts(counts, merges)
     return measure(sample, target, query=roles.query, clusters=clusters, notes=notes, progress=progress)
 
 
-def _find_clusters(log: ClickLog, counts: Counts) -> tuple[list[tuple[str, Callable[[], Clustered]]], list[str]]:
+def find_clusters(log: ClickLog, counts: Counts) -> tuple[list[tuple[str, Callable[[], Clustered]]], list[str]]:
     """Columns whose values share what makes clicks alike, beyond the queries of items that have one each; and why one
     is left out."""
     roles = log.roles

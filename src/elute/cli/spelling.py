@@ -15,6 +15,7 @@ _FLAGS = {"all_items": "all", "fits": "fit", "form": "format", "kind": "from", "
 """Parameters whose flag is not their name with dashes."""
 
 _COMMANDS = {
+    "follow": "'elute repair --continue'",
     "merge": "'elute repair --method merge'",
     "read_log": "the command",
     "swap": "'elute repair --method swap'",

@@ -72,17 +72,23 @@ def score_items(cells: Cells, o: Floats, cluster: NDArray[np.integer]) -> ScoreP
 def find_effects(by: str, scores: ScoreParts, covariance: Covariance, baseline: Floats, boost: float) -> Dependence:
     """The design effects. `covariance` of the same cells for Poisson clicks; `baseline`: by factor, what the squares
     would sum to if those were independent; `boost`: how much more information binomial ones carry."""
-    n = len(covariance.variance)
     squares, fourths = sum_squares(scores, covariance)
     usable = (covariance.row >= 0) & (squares > 0) & (baseline > 0)
-    effect = np.ones(n)
-    if scores.clusters >= FEWEST and usable.any():
-        g = scores.clusters
-        few = g / (g - 1) * (float(stdtrit(g - 1, 0.975)) / 1.96) ** 2
-        own = few * boost * squares[usable] / baseline[usable]
-        number = squares[usable] ** 2 / fourths[usable]
-        effect[usable] = np.maximum(own, (number * own + _BORROWED * np.median(own)) / (number + _BORROWED))
-    return Dependence(by, scores.clusters, np.maximum(effect, 1.0))
+    effect = np.ones(len(covariance.variance))
+    effect[usable] = steady_effects(
+        boost * squares[usable] / baseline[usable], squares[usable] ** 2 / fourths[usable], scores.clusters
+    )
+    return Dependence(by, scores.clusters, effect)
+
+
+def steady_effects(own: Floats, number: Floats, clusters: int) -> Floats:
+    """Effects, each as it was found from an effective `number` of clusters, of so many in all: corrected for how few
+    they are, and no smaller than what they and the median say together."""
+    if clusters < FEWEST or not len(own):
+        return np.ones(len(own))
+    own = own * (clusters / (clusters - 1) * (float(stdtrit(clusters - 1, 0.975)) / 1.96) ** 2)
+    together = (number * own + _BORROWED * np.median(own)) / (number + _BORROWED)
+    return np.maximum(np.maximum(own, together), 1.0)
 
 
 def sum_squares(scores: ScoreParts, covariance: Covariance) -> tuple[Floats, Floats]:

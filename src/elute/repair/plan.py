@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elute._util.files import write_text
 from elute.cells.counts import Counts
-from elute.cells.factors import describe_some, index_rows, row_key, to_rows
+from elute.cells.factors import describe_some, find_rows, index_rows, row_key
 from elute.errors import EluteError
 from elute.identify.merged import MergedFactors, measure_merged
 from elute.kernels.merge import add_cells, merge_cells, merge_factors
@@ -239,6 +238,8 @@ class SwapPlan(Plan):
     """What was asked: `target_se`, `share`, `log_days`; which columns are `fixed` (with why) and `movable`; `notes`."""
     designs: tuple[Row, ...] = ()
     """Standard experiments beside the plan, with the same figures."""
+    history: tuple[Row, ...] = ()
+    """The looks so far (`elute.follow`): what was read at each, and what it held."""
 
     method: ClassVar[str] = "swap"
 
@@ -275,23 +276,19 @@ class SwapPlan(Plan):
         }
         if self.precision:
             fields["precision"] = list(self.precision)
+        if self.history:
+            fields["history"] = list(self.history)
         return {**fields, "provenance": asdict(self.provenance)}
 
 
 def _find_item_codes(items: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
     """Item codes of a few rows among many."""
-    chosen = {column: {row[column] for row in wanted} for column in items.column_names}
-    mask = np.ones(items.num_rows, np.bool_)
-    for column, values in chosen.items():
-        texts = items[column].cast(pa.string())
-        mask &= pc.is_in(texts, pa.array(sorted({str(value) for value in values}), pa.string())).to_numpy()
-    candidates = np.flatnonzero(mask)
-    known = {row_key(row): int(code) for row, code in zip(to_rows(items, candidates), candidates, strict=True)}
-    missing = [row for row in wanted if row_key(row) not in known]
+    codes = find_rows(items, wanted)
+    missing = [row for row, code in zip(wanted, codes, strict=True) if code < 0]
     if missing:
         names = describe_some(list(missing[0]), [list(row.values()) for row in missing])
         raise EluteError(f"the plan names items that this log lacks: {names}")
-    return np.array([known[row_key(row)] for row in wanted], np.int64)
+    return codes
 
 
 def load(path: str | Path) -> MergePlan | SwapPlan:
@@ -312,6 +309,7 @@ def load(path: str | Path) -> MergePlan | SwapPlan:
             infeasible=tuple(fields["infeasible"]),
             precision=tuple(fields.get("precision", ())),
             designs=tuple(fields["designs"]),
+            history=tuple(fields.get("history", ())),
             forecast={name: fields[name] for name in FORECAST},
             limits={name: fields[name] for name in LIMITS},
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elute.cli.continuing import continues_plan
 from elute.cli.options import NOT_RECOVERABLE, reads_log
 from elute.errors import EluteError
 from elute.progress import Progress, silent
@@ -21,6 +22,7 @@ Examples:
   elute repair demo/broken.parquet --method merge --out merge.json
   elute check demo/broken.parquet --plan merge.json
   elute repair demo/broken.parquet --method swap --max-position-change 2 --out swap.json
+  elute repair --continue swap.json --log demo/sound.parquet --out swap2.json
 """
 
 _OPTIONS = (
@@ -87,6 +89,7 @@ def _add_options(command: Any) -> Any:
 
 
 @click.command(epilog=_EPILOG)
+@continues_plan
 @reads_log
 @_add_options
 def repair(

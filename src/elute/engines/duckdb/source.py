@@ -146,7 +146,7 @@ class DuckDBSource:
             return self._open_database(paths)
         if any(is_postgres(path) or is_remote(path) for path in paths):
             return self._open_remote(paths)
-        files = [file for path in paths for file in _find_files(path)]
+        files = [file for path in paths for file in find_files(path)]
         self.state = [file_state(file) for file in files]
         kinds = {_kind(file) for file in files}
         if len(kinds) > 1:
@@ -222,7 +222,7 @@ def to_arrow(table: Any) -> pa.Table:
     )
 
 
-def _find_files(path: str) -> list[str]:
+def find_files(path: str) -> list[str]:
     """The files a path, a glob or a folder stands for, in a fixed order."""
     if "://" in path:
         known = "files, duckdb:// and postgres:// tables, and Parquet at s3:// and https://"
