@@ -74,6 +74,8 @@ class Swap:
     """None where the log has no queries."""
     impressions_planned: int | None = None
     """Its part of a budget."""
+    impressions_needed_at_source: int = 0
+    """Further impressions under the factor it is known from, where what has been seen of it there is too little."""
 
     @property
     def impressions(self) -> int:

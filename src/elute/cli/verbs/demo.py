@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -14,6 +16,7 @@ _SESSIONS, _QUERIES, _SEED = 20_000, 120, 7
 
 _AUDIT = "Audit: how much of the bias is left? The simulation knows the grades"
 _FIT = "Fit: propensities and relevance, beside a model that ignores positions"
+_SHOW = "Show these swaps to users: 20,000 pages as before, and those of the plan"
 
 _EPILOG = """\b
 Example:
@@ -28,6 +31,8 @@ class _Step(NamedTuple):
     words: tuple[str, ...]
     to: Path | None = None
     shown: bool = True
+    first: Callable[[], None] | None = None
+    """What the world does before it."""
 
     def __str__(self) -> str:
         return shlex.join(("elute", *self.words)) + (f" > {shlex.quote(str(self.to))}" if self.to is not None else "")
@@ -38,7 +43,8 @@ class _Step(NamedTuple):
     "--out", type=click.Path(file_okay=False, path_type=Path), default="demo", show_default=True, help="Where to write."
 )
 def demo(out: Path) -> None:
-    """Simulate a sound and a broken log, check both, repair the broken one, fit, audit and judge it, and report."""
+    """Simulate a sound and a broken log, check both, repair the broken one by a merge and by swaps that are shown, fit,
+    audit and judge, and report."""
     from pyarrow.csv import write_csv
     from rich.console import Console
 
@@ -60,6 +66,8 @@ def demo(out: Path) -> None:
         if step.title != title:
             title = step.title
             console.rule(title, style="dim")
+        if step.first is not None:
+            step.first()
         console.print(f"$ {step}", style="bold", soft_wrap=True, highlight=False, markup=False)
         _run_step(step)
     console.print(f"\nOpen {out / 'report.html'} in a browser; then try the commands above on your own log.")
@@ -67,29 +75,46 @@ def demo(out: Path) -> None:
 
 def _list_steps(out: Path) -> list[_Step]:
     """From the logs to the page."""
-    names = ("sound.parquet", "broken.parquet", "truth.csv", "merge.json", "judged/ratings.csv", "report.html")
-    sound, broken, truth, plan, ratings, page = (str(out / name) for name in names)
-    pbm, naive = (str(out / "fits" / name) for name in ("pbm", "naive"))
-    audit, fits = out / "audit.json", ("--fit", pbm, "--fit", naive)
-    judged = ("audit", *fits, "--log", broken, "--labels", truth, "--policy-scores", truth)
+    names = ("sound.parquet", "broken.parquet", "swapped.parquet", "truth.csv", "merge.json", "swap.json")
+    sound, broken, swapped, truth, merge, swap = (str(out / name) for name in names)
+    merged, mended, naive = (str(out / "fits" / name) for name in ("merged", "swapped", "naive"))
+    ratings, page, audit = str(out / "judged" / "ratings.csv"), str(out / "report.html"), out / "audit.json"
+    fits = ("--fit", mended, "--fit", merged, "--fit", naive)
+    judged = ("audit", *fits, "--log", swapped, "--labels", truth, "--policy-scores", truth)
     return [
         _Step("Check the sound log: documents change places all over the page", ("check", sound)),
         _Step("Check the broken log: positions 1–4 and 5–10 share no document", ("check", broken)),
-        _Step("Repair: the cheapest plan without new traffic", ("repair", broken, "--method", "merge", "--out", plan)),
-        _Step(_FIT, ("fit", broken, "--plan", plan, "--out", pbm)),
         _Step(
-            _FIT,
-            ("fit", broken, "--plan", plan, "--model", "naive", "--out", naive),
-            shown=False,
+            "Repair without new traffic: a merge, and what it distorts",
+            ("repair", broken, "--method", "merge", "--out", merge),
         ),
+        _Step(_FIT, ("fit", broken, "--plan", merge, "--out", merged), shown=False),
+        _Step(
+            "Repair with a little traffic: documents to show elsewhere",
+            ("repair", broken, "--method", "swap", "--out", swap),
+        ),
+        _Step(_SHOW, ("check", swapped), first=partial(_carry_out, out)),
+        _Step(_FIT, ("fit", swapped, "--out", mended)),
+        _Step(_FIT, ("fit", swapped, "--model", "naive", "--out", naive), shown=False),
         _Step(_AUDIT, judged),
         _Step(_AUDIT, (*judged, "--assumptions", "--json"), audit, False),
-        _Step("Judge: ratings for Quepid", ("judge", pbm, "--format", "quepid", "--out", ratings)),
+        _Step("Judge: ratings for Quepid", ("judge", mended, "--format", "quepid", "--out", ratings)),
         _Step(
             "Report: all of it on one page",
-            ("report", broken, "--plan", plan, *fits, "--audit", str(audit), "--out", page),
+            ("report", broken, "--plan", swap, *fits, "--audit", str(audit), "--out", page),
         ),
     ]
+
+
+def _carry_out(out: Path) -> None:
+    """The log of the broken world once its swaps have been shown."""
+    from elute._util.files import write_parquet
+    from elute.repair.plan import SwapPlan
+    from elute.simulation import toy
+
+    plan = SwapPlan.load(out / "swap.json")
+    if isinstance(plan, SwapPlan):
+        write_parquet(out / "swapped.parquet", toy.simulate(_SESSIONS, _QUERIES, True, _SEED, plan))
 
 
 def _run_step(step: _Step) -> None:

@@ -19,6 +19,7 @@ from elute.reporting.charts.looks import (
     tooltip,
 )
 from elute.reporting.parts import Block, Figure, Grid, Note, Section, Spec
+from elute.reporting.sections.designs import show_designs
 from elute.reporting.sections.merging import show_consequence
 from elute.reporting.sections.shares import share_bars
 
@@ -93,24 +94,28 @@ def _show_swaps(plan: SwapPlan) -> list[Block]:
             " · ".join(to_one_line(value, 24) for value in swap.item.values()),
             to_one_line(describe(swap.source)),
             to_one_line(describe(swap.target)),
-            format_count(swap.impressions_planned or swap.impressions_needed),
+            format_count(swap.impressions),
+            f"{swap.share:.1%}",
             f"{swap.click_probability:.1%}",
+            f"{swap.users_lose:.2g}",
         )
         for swap in plan.swaps[:_ROWS]
     ]
     more = len(plan.swaps) - len(lines)
-    heads = ("show item", "known from", "under", "impressions", "expected click rate")
+    figures = ("impressions", "of its pages", "expected click rate", "clicks that users lose")
     caption = f"And {_count_words(more, 'more')}." if more > 0 else ""
-    blocks: list[Block] = [Grid(heads, lines, ("impressions", "expected click rate"), caption)]
+    blocks: list[Block] = [Grid(("show item", "instead of", "under", *figures), lines, figures, caption)]
     blocks += [
         Note(
-            f"The component of {to_one_line(describe(part['factor']))} stays apart: {to_one_line(part['reason'], 240)}",
+            f"The part of {to_one_line(describe(part['factor']))} stays apart: {to_one_line(part['reason'], 240)}",
             "warn",
         )
-        for part in plan.apart[:3]
+        for part in plan.infeasible[:3]
     ]
+    blocks += [Note(note[:1].upper() + note[1:] + ".", "warn") for note in plan.limits["notes"]]
     figure = _draw_precision(plan)
-    return [*blocks, figure] if figure is not None else blocks
+    blocks += [figure] if figure is not None else []
+    return blocks + show_designs(plan)
 
 
 def _draw_precision(plan: SwapPlan) -> Figure | None:
