@@ -176,7 +176,7 @@ def _find_largest(counts: Counts, propensity: Floats) -> float:
 
 def _plan_as_paper(verdict: Check, expected: Expected, plan: SwapPlan) -> SwapPlan:
     """Algorithm 2 as it is: any item under any factor, one for each link, as often as the target needs."""
-    found = find_minimum_swaps(to_fitted_cells(verdict.counts, expected)).swaps
+    found = find_minimum_swaps(to_fitted_cells(verdict.counts, expected)._replace(relevance=expected.relevance)).swaps
     p = expected.probability(found.item, found.target)
     known = expected.known[found.item]
     most = np.maximum((1 / p - 1) / np.maximum(TARGET_SE**2 - 1 / known, TARGET_SE**2 / 4), 1.0)

@@ -13,7 +13,7 @@ from elute.checking.check import Check
 from elute.kernels.unionfind import find_roots, join_edges, singletons
 from elute.progress import Progress, silent
 from elute.repair.allowed import Allowed
-from elute.repair.budget import Objective, Spending, spend
+from elute.repair.budget import Objective
 from elute.repair.plan import MergePlan, Swap, SwapPlan
 from elute.repair.swapping.anywhere import list_more_anywhere, list_swaps_anywhere
 from elute.repair.swapping.comparison import compare_designs, describe_forecast
@@ -25,6 +25,7 @@ from elute.repair.swapping.forecast import Errors, Forecast, Shown, find_effects
 from elute.repair.swapping.links import Link, find_links, join_parts, price
 from elute.repair.swapping.movable import Movable, find_movable
 from elute.repair.swapping.obstacles import Obstacle, find_obstacles
+from elute.repair.swapping.spending import spend_within
 from elute.repair.swapping.traffic import Traffic, count_pages, find_traffic
 
 Floats = NDArray[np.float64]
@@ -98,9 +99,11 @@ def plan_swaps(
     pages = count_pages(ground.traffic, movable.kind)
     free = np.floor(ground.pages * pages).astype(np.int64)
     links = find_links(ground.list_links(expected, ground.pages, allowed), expected, free, needed)
-    chosen, spending = _Chosen.of_links(links), None
+    chosen, unspent = _Chosen.of_links(links), 0
     if budget is not None:
-        chosen, spending = _spend(ground, chosen, budget, objective)
+        cells, effects = to_fitted_cells(check.counts, expected), find_effects(check)
+        spent = spend_within(cells, chosen.swaps, ground.list_more(), free, budget, objective, effects)
+        chosen, unspent = _Chosen(spent.swaps, spent.impressions), spent.unspent
     forecast = Forecast(check, expected, chosen.shown)
     before, after = forecast.measure(0.0), forecast.measure()
     changed = np.bincount(chosen.swaps.query, chosen.impressions, len(pages))
@@ -128,7 +131,7 @@ def plan_swaps(
             "log_days": limits.log_days,
             "fixed": movable.fixed,
             "movable": list(movable.columns),
-            "notes": _write_notes([effect / link.information for link in links], target_se, spending),
+            "notes": _write_notes([effect / link.information for link in links], target_se, unspent),
         },
         designs=_compare(ground, target_se, after, top) if expected.parts > 1 or budget is not None else (),
     )
@@ -150,22 +153,6 @@ class _Chosen(NamedTuple):
     @property
     def shown(self) -> Shown:
         return Shown(self.swaps.item, self.swaps.target, self.impressions.astype(np.float64))
-
-
-def _spend(ground: _Ground, links: _Chosen, budget: int, objective: Objective) -> tuple[_Chosen, Spending]:
-    """The connecting swaps and more, with a budget divided among them."""
-    more = ground.list_more()
-    places = ground.check.counts.n_factors
-    taken = np.isin(more.query * places + more.target, links.swaps.query * places + links.swaps.target)
-    more = more.take(~taken)
-    cells = to_fitted_cells(ground.check.counts, ground.expected)
-    spending = spend(cells, links.swaps, more, budget, objective=objective)
-    every = links.swaps.append(more)
-    order = np.argsort(every.item * places + every.target)
-    kept = np.flatnonzero(spending.impressions > 0)
-    wanted = spending.item[kept] * places + spending.target[kept]
-    row = order[np.searchsorted(every.item[order] * places + every.target[order], wanted)]
-    return _Chosen(every.take(row), spending.impressions[kept]), spending
 
 
 def _compare(ground: _Ground, target_se: float, reached: Errors, top: int) -> tuple[dict[str, Any], ...]:
@@ -192,7 +179,7 @@ def _count_components(check: Check, swaps: FeasibleSwaps) -> int:
     return len(np.unique(find_roots(parent)))
 
 
-def _write_notes(variances: list[float], target_se: float, spending: Spending | None) -> list[str]:
+def _write_notes(variances: list[float], target_se: float, unspent: int) -> list[str]:
     """What falls short of what was asked."""
     notes = []
     short = [np.sqrt(variance) for variance in variances if variance > 1.02 * target_se**2]
@@ -202,8 +189,8 @@ def _write_notes(variances: list[float], target_se: float, spending: Spending | 
             f"the traffic of its queries brings {links} to a standard error of {max(short):.2g}, not {target_se:g}; "
             "more pages (--share, --days) bring it further"
         )
-    if spending is not None and spending.unspent:
-        notes.append(f"{spending.unspent:,} impressions of the budget could not be used: no query has the traffic")
+    if unspent:
+        notes.append(f"{unspent:,} impressions of the budget could not be used: no query has the traffic")
     return notes
 
 

@@ -152,11 +152,11 @@ def _locate(counts: Counts, relevance: Floats, propensity: Floats, part: Ints) -
 
 
 def to_fitted_cells(counts: Counts, expected: Expected) -> FittedCells:
-    """The log's cells with what is expected of them; parts take the place of components, and cells of an item outside
+    """The log's cells with what is typical of them; parts take the place of components, and cells of an item outside
     the part where it was clicked, which link nothing, are left out."""
     item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
     kept = expected.part[counts.factor] == expected.home[item]
     offsets = np.concatenate(([0], np.cumsum(np.bincount(item[kept], minlength=counts.n_items))))
     return FittedCells(
-        offsets, counts.factor[kept], counts.impressions[kept], expected.relevance, expected.propensity, expected.part
+        offsets, counts.factor[kept], counts.impressions[kept], expected.typical, expected.propensity, expected.part
     )

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from elute.kernels.jit import jit
 from elute.repair.allowed import Allowed
+from elute.repair.candidates import Candidates
 from elute.repair.swapping.expected import MOST, Expected
 from elute.repair.swapping.traffic import Traffic
 
@@ -46,6 +47,10 @@ class FeasibleSwaps(NamedTuple):
     def take(self, which: NDArray[np.integer] | Mask) -> FeasibleSwaps:
         """These swaps, in this order."""
         return FeasibleSwaps._make(column[which] for column in self)
+
+    def to_candidates(self) -> Candidates:
+        """What spending a budget looks at."""
+        return Candidates(self.item, self.source, self.target, self.most, self.loss)
 
     def append(self, more: FeasibleSwaps) -> FeasibleSwaps:
         """These swaps and more."""

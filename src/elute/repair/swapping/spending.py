@@ -1,0 +1,65 @@
+"""A budget of impressions, within the pages that queries have."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.repair.allowed import FittedCells
+from elute.repair.budget import Objective, Spending, spend
+from elute.repair.swapping.feasible import FeasibleSwaps
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_ROUNDS = 4
+
+
+class Spent(NamedTuple):
+    """Swaps, how often each is shown, and what of the budget found no use."""
+
+    swaps: FeasibleSwaps
+    impressions: Ints
+    unspent: int
+
+
+def spend_within(
+    cells: FittedCells,
+    links: FeasibleSwaps,
+    more: FeasibleSwaps,
+    pages: Ints,
+    budget: int,
+    objective: Objective,
+    effect: Floats,
+) -> Spent:
+    """Divide a budget among the swaps `links` that join parts and `more`. No query gives more than its `pages`: where a
+    query is asked for too many, each of its swaps may take its part of them, and the budget is divided again."""
+    n = len(cells.propensity)
+    more = more.take(~np.isin(more.query * n + more.target, links.query * n + links.target))
+    every = links.append(more)
+    for _ in range(_ROUNDS):
+        first, rest = every.take(np.arange(len(links.item))), every.take(np.arange(len(links.item), len(every.item)))
+        spending = spend(
+            cells, first.to_candidates(), rest.to_candidates(), budget, objective=objective, dispersion=effect
+        )
+        given = _find_given(every, spending, n)
+        asked = np.bincount(every.query, given, len(pages))
+        if not (asked > pages).any():
+            break
+        part = np.minimum(pages / np.maximum(asked, 1.0), 1.0)[every.query]
+        every = every._replace(most=np.where(part < 1.0, np.floor(given * part), every.most).astype(np.int64))
+    given = np.minimum(given, every.most)
+    kept = np.flatnonzero(given)
+    return Spent(every.take(kept), given[kept], budget - int(given.sum()))
+
+
+def _find_given(every: FeasibleSwaps, spending: Spending, n_factors: int) -> Ints:
+    """Impressions by swap."""
+    key = every.item * n_factors + every.target
+    order = np.argsort(key, kind="stable")
+    row = order[np.searchsorted(key[order], spending.item * n_factors + spending.target)]
+    out = np.zeros(len(key), np.int64)
+    out[row] = spending.impressions
+    return out
