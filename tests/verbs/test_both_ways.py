@@ -92,6 +92,7 @@ def test_check_with_bounds(broken: Path, fitted: Path) -> None:
 
 def test_repair(broken: Path, fitted: Path) -> None:
     compare(elute.merge(broken), "repair", broken, "--method", "merge")
+    compare(elute.merge(broken, prefer="distortion"), "repair", broken, "--method", "merge", "--prefer", "distortion")
     compare(
         elute.merge(broken, bias_features="position", weights={"position": 2.0}, propensity=fitted, date="today"),
         *("repair", broken, "--method", "merge", "--bias-features", "position", "--weights", "position=2"),
