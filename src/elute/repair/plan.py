@@ -67,7 +67,7 @@ class Swap:
     click_probability: float
     """Of the item under its new factor, as far as is known."""
     users_lose: float
-    """Expected clicks that all of these impressions cost."""
+    """Expected clicks that all of these impressions cost; 0 where users gain by them."""
     share: float
     """Of the pages of its query that have this place, for as long as the plan runs."""
     query: object = None

@@ -123,7 +123,7 @@ def plan_swaps(
         infeasible=_describe_obstacles(check, joined[expected.part], obstacles),
         precision=_describe_precision(check, before, after) if budget is not None else (),
         forecast=describe_forecast(
-            before, after, float(chosen.impressions.sum()), float(lost.sum()), longest, limits.log_days
+            before, after, float(chosen.impressions.sum()), max(float(lost.sum()), 0.0), longest, limits.log_days
         ),
         limits={
             "target_se": target_se,
@@ -204,7 +204,7 @@ def _list_swaps(ground: _Ground, chosen: _Chosen, share: Floats, lost: Floats, s
         price(swaps, ground.expected).tolist(),
         shown,
         ground.expected.probability(swaps.item, swaps.target).tolist(),
-        lost.tolist(),
+        np.maximum(lost, 0.0).tolist(),
         share.tolist(),
         _name_queries(ground, swaps, items),
         shown if spent else [None] * len(shown),

@@ -134,5 +134,5 @@ def _price_losses(counts: Counts, expected: Expected, kind: Ints, seen: Floats, 
         same = kind[s] == kind[t]
         share = counts.impressions[own][same] / pages[kind[t]]
         moved = float((share * (o[s[same]] - o[t])).sum()) * (r[x] - there[t])
-        out[at] = max(0.0, moved + max(1.0 - float(share.sum()), 0.0) * o[t] * (there[t] - r[x]))
+        out[at] = moved + max(1.0 - float(share.sum()), 0.0) * o[t] * (there[t] - r[x])
     return out

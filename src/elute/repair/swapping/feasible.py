@@ -11,7 +11,7 @@ pages on which x stands at s, and the one in its place goes where x was,
 
     Σ f(s)·(o(s) - o(t))·(r(x) - r(y̅)) + (1 - Σ f(s))·o(t)·(r(y̅) - r(x)),
 
-in expected clicks, and 0 where users would gain.
+in expected clicks; below 0 where users would gain.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Mask = NDArray[np.bool_]
 
 class FeasibleSwaps(NamedTuple):
     """Show `item` of `query`, known under factor `source`, under factor `target`: at most `most` times, at a `loss` of
-    expected clicks each time; `strength`: the information it would give about the link then."""
+    expected clicks each time (below 0: a gain); `strength`: the information it would give about the link then."""
 
     item: Ints
     source: Ints
@@ -257,4 +257,4 @@ def _lose(
             absent -= share
             loss += share * (o[s] - o[t]) * (r[x] - there)
     total: float = loss + max(absent, 0.0) * o[t] * (there - r[x])
-    return max(0.0, total)
+    return total
