@@ -31,35 +31,36 @@ def spend_on_few(
 ) -> None:
     """Give out `budget`, as far as candidates can take it."""
     floor = dispersion * np.diagonal(invert_grounded(supply.imagine_all(budget), ground))
+    covariance = invert_grounded(supply.get_cells(), ground)
     remaining = budget
     for grants in range(GRANTS, 0, -1):
         grant, cells = -(-remaining // grants), supply.get_cells()
-        covariance = invert_grounded(cells, ground)
         gradient = dispersion * compute_gradient(dispersion * np.diagonal(covariance), floor, objective)
-        which = np.flatnonzero((supply.left > 0) & (supply.sum_information() > 0))
-        gain = measure_contrasts(
-            cells, supply.node[which], supply.target[which], _take_columns(covariance, gradient, rng)
-        )
-        resistance = 1 / supply.sum_information()[which] + _measure_spread(
-            *cells, supply.node[which], supply.target[which], covariance
-        )
+        which, total = supply.list_open()
+        pairs = supply.node[which], supply.target[which]
+        gain = measure_contrasts(*cells, *pairs, _take_columns(covariance, gradient, rng))
+        resistance = 1 / total + _measure_spread(*cells, *pairs, covariance)
         odds, left = supply.odds[which], supply.left[which]
         added = np.minimum(left, grant) * odds
         worth = added * gain / (1 + added * resistance)
-        best = np.argsort(-worth, kind="stable")[:_SHORTLIST]
-        best = best[worth[best] > 0]
+        best = np.argpartition(-worth, min(_SHORTLIST, len(worth) - 1))[:_SHORTLIST] if len(worth) else which
+        best = np.sort(best[worth[best] > 0])
         if not len(best) or grant == 0:
             return
-        if left[best[0]] >= grant:
+        if left[best[worth[best].argmax()]] >= grant:
             best = best[left[best] >= grant]
-            errors = _predict_errors(supply, cells, covariance, dispersion, which[best], grant)
-            winner = best[compute_norm(errors, gradient > 0, objective).argmin()]
-            shared = np.where(np.arange(len(which)) == winner, grant, 0)
+            change = _find_changes(supply, cells, covariance, which[best], total[best], grant)
+            errors = np.sqrt(dispersion * np.maximum(np.diagonal(covariance) - change**2, 0.0))
+            winner = compute_norm(errors, gradient > 0, objective).argmin()
+            covariance -= np.outer(change[winner], change[winner])
+            supply.give(which[best[[winner]]], np.array([grant]))
+            remaining -= grant
         else:
             shared = share_out(supply.target[which], gain, resistance, odds, left, grant)
             shared += top_up(odds * gain, left - shared, grant - int(shared.sum()))
-        supply.give(which, shared)
-        remaining -= int(shared.sum())
+            supply.give(which, shared)
+            remaining -= int(shared.sum())
+            covariance = invert_grounded(supply.get_cells(), ground)
 
 
 def _take_columns(covariance: Floats, gradient: Floats, rng: np.random.Generator) -> Floats:
@@ -71,21 +72,21 @@ def _take_columns(covariance: Floats, gradient: Floats, rng: np.random.Generator
     return np.ascontiguousarray(columns)
 
 
-def _predict_errors(
-    supply: Supply, cells: WeightedCells, covariance: Floats, dispersion: Floats, which: Ints, grant: int
+def _find_changes(
+    supply: Supply, cells: WeightedCells, covariance: Floats, which: Ints, total: Floats, grant: int
 ) -> Floats:
-    """By candidate (rows), the standard errors of all factors if it is given the grant: a link c·z·zᵀ, z = e_t - m and
-    c = δS/(δ + S), lowers V by c·g·gᵀ/(1 + c·zᵀg), g = V·z (Sherman and Morrison)."""
+    """By candidate a row h: given the grant, it changes V to V - h·hᵀ. A link c·z·zᵀ, z = e_t - m and c = δS/(δ + S),
+    has h = g·√(c/(1 + c·zᵀg)), g = V·z (Sherman and Morrison)."""
     z = np.zeros((len(which), len(covariance)))
     for row, one in enumerate(which):
         own = slice(*cells.offsets[supply.node[one] : supply.node[one] + 2])
         z[row, cells.factor[own]] = -cells.w[own] / cells.w[own].sum()
         z[row, supply.target[one]] += 1
-    added, total = information(grant, supply.probability[which]), supply.sum_information()[which]
+    given = supply.given[which]
+    added = information(given + grant, supply.probability[which]) - information(given, supply.probability[which])
     c = added * total / (added + total)
     g = z @ covariance
-    less = (c / (1 + c * (z * g).sum(axis=1)))[:, None] * g**2
-    return np.sqrt(dispersion * np.maximum(np.diagonal(covariance) - less, 0.0))
+    return np.asarray(np.sqrt(c / (1 + c * (z * g).sum(axis=1)))[:, None] * g)
 
 
 @jit

@@ -41,12 +41,10 @@ def spend_on_many(
         signs = np.sqrt(gradient / _DRAWS)[:, None] * (rng.integers(2, size=(n, _DRAWS)) * 2.0 - 1.0)
         np.subtract.at(signs, ground.reference, signs.copy())
         columns = solve_columns(*cells, about, signs, _GRADIENT_LEFT)
-        which = np.flatnonzero((supply.left > 0) & (supply.sum_information() > 0) & ground.tied[supply.target])
+        which, total = supply.list_open()
         pairs = supply.node[which], supply.target[which]
-        gain = measure_contrasts(cells, *pairs, columns)
-        resistance = (
-            1 / supply.sum_information()[which] + measure_contrasts(cells, *pairs, drawn.draws) / _DRAWS
-        )
+        gain = measure_contrasts(*cells, *pairs, columns)
+        resistance = 1 / total + measure_contrasts(*cells, *pairs, drawn.draws) / _DRAWS
         odds, left = supply.odds[which], supply.left[which]
         shared = share_out(supply.target[which], gain, resistance, odds, left, round_budget)
         if rounds == 1:

@@ -54,6 +54,7 @@ class Supply:
         self.odds = np.where(usable, self.probability / (1 - self.probability), 0.0)
         self.left = np.where(usable, np.maximum(candidates.most, 0), 0)
         self.given = np.zeros(len(self.left), np.int64)
+        self._by_node = np.argsort(self.node, kind="stable")
 
     def give(self, which: Ints, impressions: Ints) -> None:
         """Add impressions to some candidates; each is named once."""
@@ -74,22 +75,17 @@ class Supply:
         np.add.at(w, self.cell, information(np.minimum(self.left, most), self.probability))
         return WeightedCells(self.offsets, self.factor, w)
 
-    def sum_information(self) -> Floats:
-        """S by candidate."""
-        cumulated = np.concatenate(([0.0], np.cumsum(self.w)))
-        return np.asarray(np.diff(cumulated[self.offsets])[self.node])
-
-
-def measure_contrasts(cells: WeightedCells, node: Ints, target: Ints, columns: Floats) -> Floats:
-    """By candidate, the sum of squares over columns of (v_t - Σ m_s·v_s)."""
-    order = np.argsort(node, kind="stable")
-    out = np.empty(len(node))
-    out[order] = _measure_contrasts(*cells, node[order], target[order], columns)
-    return out
+    def list_open(self) -> tuple[Ints, Floats]:
+        """Candidates that can be given more, in the order of their nodes, and S of each."""
+        total = np.bincount(np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets)), self.w)
+        which = self._by_node[(self.left > 0)[self._by_node]]
+        which = which[total[self.node[which]] > 0]
+        return which, total[self.node[which]]
 
 
 @jit
-def _measure_contrasts(offsets: Ints, factor: Codes, w: Floats, node: Ints, target: Ints, columns: Floats) -> Floats:
+def measure_contrasts(offsets: Ints, factor: Codes, w: Floats, node: Ints, target: Ints, columns: Floats) -> Floats:
+    """By candidate, in the order of nodes, the sum of squares over columns of (v_t - Σ m_s·v_s)."""
     out, mean, last = np.zeros(node.shape[0]), np.zeros(columns.shape[1]), -1
     for at in range(node.shape[0]):
         begin, end = offsets[node[at]], offsets[node[at] + 1]
