@@ -30,6 +30,9 @@ _AT_ONCE = 16
 _DELAY = 4
 """Steps whose gain in energy says how much is left."""
 
+_FEW = 32
+"""Neighbours that are sorted by insertion."""
+
 _PRIME = 2_147_483_647
 """Of the random numbers by which nodes are eliminated (Park and Miller)."""
 
@@ -44,23 +47,44 @@ class Elimination(NamedTuple):
     pivot: Floats
 
 
-def eliminate(offsets: Ints, factor: Codes, w: Floats, n_factors: int, seed: int = 0) -> Elimination:
-    """Factorise about L of cells sorted by item."""
-    draws = np.random.default_rng(seed).random(len(factor))
-    return Elimination(*_eliminate_nodes(*_eliminate_items(offsets, factor, w, draws), n_factors, seed))
+class Solver:
+    """Solves with L of cells sorted by item. Items of one cell tell nothing and are left out; the others are taken in
+    the order of their first factors, so that what is read lies together."""
+
+    def __init__(self, offsets: Ints, factor: Codes, w: Floats, n_factors: int, seed: int = 0):
+        size = np.diff(offsets)
+        ties = np.flatnonzero(size > 1)
+        ties = ties[np.argsort(factor[offsets[ties]], kind="stable")]
+        self.offsets = np.concatenate(([0], np.cumsum(size[ties])))
+        cell = np.repeat(offsets[ties] - self.offsets[:-1], size[ties]) + np.arange(self.offsets[-1])
+        self.factor, self.w, self.n_factors = factor[cell], w[cell], n_factors
+        draws = np.random.default_rng(seed).random(len(cell))
+        edges = _eliminate_items(self.offsets, self.factor, self.w, draws)
+        self.about = Elimination(*_eliminate_nodes(*edges, n_factors, seed))
+
+    def solve(self, b: Floats, left: float) -> Floats:
+        """L⁺·b for the columns of `b`, up to a constant a connected part, in which `b` must sum to 0. `left`: the share
+        of a column's energy bᵀL⁺b that may be missing."""
+        n, columns = b.shape
+
+        def solve_some(some: Ints) -> Floats:
+            padded = np.zeros((n, _AT_ONCE))
+            padded[:, : len(some)] = b[:, some]
+            x = _solve(self.offsets, self.factor, self.w, *self.about, padded, left, 10 * n + 100)
+            return x[:, : len(some)]
+
+        return np.concatenate(map_chunks(solve_some, np.arange(columns), _AT_ONCE), axis=1)
 
 
-def solve_columns(offsets: Ints, factor: Codes, w: Floats, about: Elimination, b: Floats, left: float) -> Floats:
-    """L⁺·b for the columns of `b`, up to a constant a connected part, in which `b` must sum to 0. `left`: the share of
-    a column's energy bᵀL⁺b that may be missing."""
-    n, columns = b.shape
-
-    def solve(some: Ints) -> Floats:
-        padded = np.zeros((n, _AT_ONCE))
-        padded[:, : len(some)] = b[:, some]
-        return _solve(offsets, factor, w, *about, padded, left, 10 * n + 100)[:, : len(some)]
-
-    return np.concatenate(map_chunks(solve, np.arange(columns), _AT_ONCE), axis=1)
+@jit
+def _rank(values: Floats, out: Ints) -> None:
+    """Places of a few values in rising order."""
+    for i in range(values.shape[0]):
+        at = i
+        while at > 0 and values[out[at - 1]] > values[i]:
+            out[at] = out[at - 1]
+            at -= 1
+        out[at] = i
 
 
 @jit
@@ -68,10 +92,15 @@ def _eliminate_items(offsets: Ints, factor: Codes, w: Floats, draws: Floats) -> 
     """Edges among factors in place of the items'."""
     one, other = np.empty(factor.shape[0], np.int32), np.empty(factor.shape[0], np.int32)
     weight = np.empty(factor.shape[0])
-    m = 0
+    m, few = 0, np.empty(_FEW, np.int64)
     for item in range(offsets.shape[0] - 1):
         begin, end = offsets[item], offsets[item + 1]
-        order = begin + np.argsort(w[begin:end])
+        if end - begin <= _FEW:
+            order = few[: end - begin]
+            _rank(w[begin:end], order)
+            order += begin
+        else:
+            order = begin + np.argsort(w[begin:end])
         total = w[begin:end].sum()
         later = total
         for i in range(order.shape[0] - 1):
@@ -128,7 +157,7 @@ def _eliminate_nodes(
     order, starts, pivot = np.empty(n, np.int32), np.zeros(n + 1, np.int64), np.zeros(n)
     nodes, shares = np.empty(2 * m, np.int32), np.empty(2 * m)
     place, size, bucket, state = np.full(n, -1), 0, 0, seed % (_PRIME - 1) + 1
-    found, halves, sums = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n)
+    few, found, halves, sums = np.empty(_FEW, np.int64), np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n)
     for step in range(n):
         while heads[bucket] < 0:
             bucket += 1
@@ -152,7 +181,12 @@ def _eliminate_nodes(
             half = after
         for i in range(d):
             place[found[i]] = -1
-        ranked, total = np.argsort(sums[:d]), sums[:d].sum()
+        if d <= _FEW:
+            ranked = few[:d]
+            _rank(sums[:d], ranked)
+        else:
+            ranked = np.argsort(sums[:d])
+        total = sums[:d].sum()
         pivot[step], later = total, total
         if size + d > nodes.shape[0]:
             nodes, shares = np.append(nodes, np.empty_like(nodes)), np.append(shares, np.empty_like(shares))
@@ -188,20 +222,20 @@ def _eliminate_nodes(
 def _apply(order: Codes, starts: Ints, node: Codes, weight: Floats, pivot: Floats, y: Floats) -> None:
     """Solve with the factorisation, in place."""
     for step in range(order.shape[0]):
-        v = order[step]
+        own = y[np.uint32(order[step])]
         for entry in range(starts[step], starts[step + 1]):
-            u, share = node[entry], weight[entry]
+            share, row = weight[entry], y[np.uint32(node[entry])]
             for c in range(_AT_ONCE):
-                y[u, c] += share * y[v, c]
+                row[c] += share * own[c]
         scale = 1.0 / pivot[step] if pivot[step] > 0.0 else 0.0
         for c in range(_AT_ONCE):
-            y[v, c] *= scale
+            own[c] *= scale
     for step in range(order.shape[0] - 1, -1, -1):
-        v = order[step]
+        own = y[np.uint32(order[step])]
         for entry in range(starts[step], starts[step + 1]):
-            u, share = node[entry], weight[entry]
+            share, row = weight[entry], y[np.uint32(node[entry])]
             for c in range(_AT_ONCE):
-                y[v, c] += share * y[u, c]
+                own[c] += share * row[c]
 
 
 @jit
@@ -214,17 +248,18 @@ def _multiply(offsets: Ints, factor: Codes, w: Floats, v: Floats, out: Floats) -
         total = 0.0
         mean[:] = 0.0
         for cell in range(begin, end):
-            total += w[cell]
+            weight, row = w[cell], v[np.uint32(factor[cell])]
+            total += weight
             for c in range(_AT_ONCE):
-                mean[c] += w[cell] * v[factor[cell], c]
+                mean[c] += weight * row[c]
         if total == 0.0:
             continue
         for c in range(_AT_ONCE):
             mean[c] /= total
         for cell in range(begin, end):
-            t = factor[cell]
+            weight, row, image = w[cell], v[np.uint32(factor[cell])], out[np.uint32(factor[cell])]
             for c in range(_AT_ONCE):
-                out[t, c] += w[cell] * (v[t, c] - mean[c])
+                image[c] += weight * (row[c] - mean[c])
 
 
 @jit

@@ -8,7 +8,8 @@ log o(k) has variance 1/L_kk and mean u_k - (L·u)_k/L_kk, and L·u = Bᵀz is a
 
 and only the second part has to be drawn. From J draws a standard error is off by (1 - h)/√(2J) of itself, h the share of
 1/L_kk in the variance: near 1 for factors that hang on little of their own, which have the largest errors. Draws go on
-until that is 5% at most, for all factors: `MOST_DRAWS` suffice whatever h is.
+until that is 5% at most for 95% of the factors and for the one of largest error: 32 to 224 draws, and at 224 it is
+below 5% for all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from elute.estimate.solve.laplacian import diagonal, grounded_laplacian
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.standard_errors import invert_scaled, link_informed, project
 from elute.identify.information import find_references
-from elute.kernels.elimination import Elimination, eliminate, solve_columns
+from elute.kernels.elimination import Solver
 from elute.kernels.unionfind import find_roots, singletons
 
 DENSE = 600
@@ -32,7 +33,7 @@ OFF = 0.05
 MOST_DRAWS = 200
 _AT_ONCE = 32
 _LEFT = 0.01
-"""Energy that a solution may lack, in squared standard errors summed over all factors."""
+"""A tenth of a standard error, over all factors together."""
 
 
 class WeightedCells(NamedTuple):
@@ -83,16 +84,14 @@ class Drawn(NamedTuple):
     """By factor: the share of itself by which its standard error may be off, as a standard deviation."""
 
 
-def draw(
-    cells: WeightedCells, ground: Ground, about: Elimination, number: int, rng: np.random.Generator, left: float = _LEFT
-) -> Drawn:
-    """So many draws."""
-    n, free = len(ground.reference), ground.free
+def draw(solver: Solver, ground: Ground, number: int, rng: np.random.Generator, left: float) -> Drawn:
+    """So many draws; `left`: the energy that a solution may lack, in squared standard errors summed over factors."""
+    n, free, cells = len(ground.reference), ground.free, (solver.offsets, solver.factor, solver.w)
     noise = np.empty((n, number))
     for column in range(number):
-        signs = rng.integers(2, size=len(cells.w), dtype=np.int8) * 2.0 - 1.0  # as good as normal ones
+        signs = rng.integers(2, size=len(solver.w), dtype=np.int8) * 2.0 - 1.0  # as good as normal ones
         noise[:, column] = project(*cells, signs, n)
-    u = solve_columns(*cells, about, noise, left / max(int(free.sum()), 1))
+    u = solver.solve(noise, left / max(int(free.sum()), 1))
     own = np.where(free, 1.0 / np.where(free, diagonal(*cells, n), 1.0), 0.0)
     others = ((u - own[:, None] * noise - u[ground.reference]) ** 2).mean(axis=1)
     variance = np.where(free, own + others, 0.0)
@@ -102,14 +101,15 @@ def draw(
 
 def find_variances(cells: WeightedCells, ground: Ground, seed: int = 0) -> Floats:
     """By factor, against its reference; NaN where nothing ties the two."""
-    if ground.free.sum() <= DENSE:
+    free = ground.free
+    if free.sum() <= DENSE:
         return np.where(ground.tied, np.diagonal(invert_grounded(cells, ground)), np.nan)
-    rng, total, draws, off = np.random.default_rng(seed), np.zeros(len(ground.tied)), 0, np.inf
-    about = eliminate(*cells, len(ground.tied), seed)
+    rng, total, draws, off = np.random.default_rng(seed), np.zeros(len(free)), 0, np.inf
+    solver = Solver(*cells, len(free), seed)
     while off > OFF and draws < MOST_DRAWS:
-        found = draw(cells, ground, about, min(_AT_ONCE, MOST_DRAWS - draws), rng)
-        size = found.draws.shape[1]
-        total += found.variance * size
-        draws += size
-        off = float(found.off.max()) * np.sqrt(size / draws)
-    return np.where(ground.tied, total / draws, np.nan)
+        found = draw(solver, ground, _AT_ONCE, rng, _LEFT)
+        total += found.variance
+        draws += _AT_ONCE
+        shares = found.off * np.sqrt(_AT_ONCE / draws)
+        off = max(float(np.quantile(shares[free], 0.95)), float(shares[total.argmax()]))
+    return np.where(ground.tied, total * _AT_ONCE / draws, np.nan)

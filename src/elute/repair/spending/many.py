@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.estimate.solve.resistance import Ground, draw
-from elute.kernels.elimination import eliminate, solve_columns
+from elute.kernels.elimination import Solver
 from elute.repair.spending.objective import Objective, compute_gradient
 from elute.repair.spending.share import share_out, top_up
 from elute.repair.spending.supply import Supply, measure_contrasts
 
 Floats = NDArray[np.float64]
 
-ROUNDS = 12
+ROUNDS = 10
 _DRAWS = 16
-_LEFT = 0.1
-"""As in `elute.estimate.solve.resistance`, where more is at stake."""
+_LEFT = 1.0
+"""Energy that draws may lack: a standard error, over all factors together."""
 
 _GRADIENT_LEFT = 1e-4
 
@@ -31,16 +31,16 @@ def spend_on_many(
 ) -> None:
     """Give out `budget`, as far as candidates can take it."""
     n, remaining = len(ground.tied), budget
-    full = supply.imagine_all(budget)
-    floor = dispersion * draw(full, ground, eliminate(*full, n), _DRAWS, rng, _LEFT).variance
+    all_given = Solver(*supply.imagine_all(budget), n)
+    floor = dispersion * draw(all_given, ground, _DRAWS, rng, _LEFT).variance
     for rounds in range(ROUNDS, 0, -1):
         round_budget, cells = -(-remaining // rounds), supply.get_cells()
-        about = eliminate(*cells, n, rounds)
-        drawn = draw(cells, ground, about, _DRAWS, rng, _LEFT)
+        solver = Solver(*cells, n, rounds)
+        drawn = draw(solver, ground, _DRAWS, rng, _LEFT)
         gradient = dispersion * compute_gradient(dispersion * drawn.variance, floor, objective)
         signs = np.sqrt(gradient / _DRAWS)[:, None] * (rng.integers(2, size=(n, _DRAWS)) * 2.0 - 1.0)
         np.subtract.at(signs, ground.reference, signs.copy())
-        columns = solve_columns(*cells, about, signs, _GRADIENT_LEFT)
+        columns = solver.solve(signs, _GRADIENT_LEFT)
         which, total = supply.list_open()
         pairs = supply.node[which], supply.target[which]
         gain = measure_contrasts(*cells, *pairs, columns)

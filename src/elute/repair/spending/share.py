@@ -16,7 +16,7 @@ from elute.kernels.jit import jit
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_HALVINGS = 60
+_HALVINGS = 40
 
 
 def share_out(target: Ints, gain: Floats, resistance: Floats, odds: Floats, left: Ints, budget: int) -> Ints:
@@ -27,7 +27,8 @@ def share_out(target: Ints, gain: Floats, resistance: Floats, odds: Floats, left
     out = np.zeros(len(target), np.int64)
     if not len(order):
         return out
-    ranked = target[order], worth[order], resistance[order], odds[order], left[order]
+    starts = np.flatnonzero(np.diff(target[order], prepend=-1, append=-1))
+    ranked = starts, worth[order], resistance[order], odds[order], left[order]
     high = float(worth[order].max())
     low = high * 1e-18
     for _ in range(_HALVINGS):
@@ -50,16 +51,17 @@ def top_up(worth: Floats, left: Ints, budget: int) -> Ints:
 
 
 @jit
-def _divide(target: Ints, worth: Floats, resistance: Floats, odds: Floats, left: Ints, price: float) -> Ints:
-    """What each takes at a price; targets together, the best of each first."""
-    out = np.zeros(target.shape[0], np.int64)
-    last, reached = -1, 0.0
-    for at in range(target.shape[0]):
-        if target[at] != last:
-            last, reached = target[at], 0.0
-        wanted = (np.sqrt(worth[at] / price) - 1.0) / resistance[at] - reached
-        amount = min(wanted / odds[at] + 0.5, float(left[at]))
-        if amount >= 1.0:
-            out[at] = int(amount)
-            reached += out[at] * odds[at]
+def _divide(starts: Ints, worth: Floats, resistance: Floats, odds: Floats, left: Ints, price: float) -> Ints:
+    """What each takes at a price; the candidates of a target together, the best of them first."""
+    out = np.zeros(worth.shape[0], np.int64)
+    for which in range(starts.shape[0] - 1):
+        reached = 0.0
+        for at in range(starts[which], starts[which + 1]):
+            if worth[at] <= price:
+                break
+            wanted = (np.sqrt(worth[at] / price) - 1.0) / resistance[at] - reached
+            amount = min(wanted / odds[at] + 0.5, float(left[at]))
+            if amount >= 1.0:
+                out[at] = int(amount)
+                reached += out[at] * odds[at]
     return out
