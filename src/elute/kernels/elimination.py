@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
-_AT_ONCE = 16
+_AT_ONCE = 8
 """Columns that one thread solves for."""
 
 _DELAY = 4

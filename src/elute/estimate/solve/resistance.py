@@ -33,7 +33,7 @@ OFF = 0.05
 MOST_DRAWS = 200
 _AT_ONCE = 32
 _LEFT = 0.01
-"""A tenth of a standard error, over all factors together."""
+"""Energy that a solution may lack: a tenth of a standard error, over all factors together."""
 
 
 class WeightedCells(NamedTuple):
@@ -75,28 +75,23 @@ def invert_grounded(cells: WeightedCells, ground: Ground) -> Floats:
     return out
 
 
-class Drawn(NamedTuple):
-    """`draws` of log o by factor, one a column, and `variance` against the reference, estimated from them."""
-
-    draws: Floats
-    variance: Floats
-    off: Floats
-    """By factor: the share of itself by which its standard error may be off, as a standard deviation."""
-
-
-def draw(solver: Solver, ground: Ground, number: int, rng: np.random.Generator, left: float) -> Drawn:
-    """So many draws; `left`: the energy that a solution may lack, in squared standard errors summed over factors."""
-    n, free, cells = len(ground.reference), ground.free, (solver.offsets, solver.factor, solver.w)
-    noise = np.empty((n, number))
+def draw_noise(solver: Solver, number: int, rng: np.random.Generator) -> Floats:
+    """Bᵀz, one a column."""
+    out = np.empty((solver.n_factors, number))
     for column in range(number):
         signs = rng.integers(2, size=len(solver.w), dtype=np.int8) * 2.0 - 1.0  # as good as normal ones
-        noise[:, column] = project(*cells, signs, n)
-    u = solver.solve(noise, left / max(int(free.sum()), 1))
-    own = np.where(free, 1.0 / np.where(free, diagonal(*cells, n), 1.0), 0.0)
+        out[:, column] = project(solver.offsets, solver.factor, solver.w, signs, solver.n_factors)
+    return out
+
+
+def estimate_variances(solver: Solver, ground: Ground, noise: Floats, u: Floats) -> tuple[Floats, Floats]:
+    """Variances from draws u = L⁺·noise, and how much of each had to be drawn: 1 - h."""
+    free = ground.free
+    scale = np.where(free, diagonal(solver.offsets, solver.factor, solver.w, len(free)), 1.0)
+    own = np.where(free, 1.0 / scale, 0.0)
     others = ((u - own[:, None] * noise - u[ground.reference]) ** 2).mean(axis=1)
     variance = np.where(free, own + others, 0.0)
-    off = np.divide(others, variance, out=np.zeros(n), where=free) / np.sqrt(2 * number)
-    return Drawn(u, variance, off)
+    return variance, np.divide(others, variance, out=np.zeros(len(free)), where=free)
 
 
 def find_variances(cells: WeightedCells, ground: Ground, seed: int = 0) -> Floats:
@@ -104,12 +99,12 @@ def find_variances(cells: WeightedCells, ground: Ground, seed: int = 0) -> Float
     free = ground.free
     if free.sum() <= DENSE:
         return np.where(ground.tied, np.diagonal(invert_grounded(cells, ground)), np.nan)
-    rng, total, draws, off = np.random.default_rng(seed), np.zeros(len(free)), 0, np.inf
-    solver = Solver(*cells, len(free), seed)
+    rng, solver = np.random.default_rng(seed), Solver(*cells, len(free), seed)
+    total, draws, off = np.zeros(len(free)), 0, np.inf
     while off > OFF and draws < MOST_DRAWS:
-        found = draw(solver, ground, _AT_ONCE, rng, _LEFT)
-        total += found.variance
+        noise = draw_noise(solver, _AT_ONCE, rng)
+        variance, drawn = estimate_variances(solver, ground, noise, solver.solve(noise, _LEFT / free.sum()))
+        total += variance * _AT_ONCE
         draws += _AT_ONCE
-        shares = found.off * np.sqrt(_AT_ONCE / draws)
-        off = max(float(np.quantile(shares[free], 0.95)), float(shares[total.argmax()]))
-    return np.where(ground.tied, total * _AT_ONCE / draws, np.nan)
+        off = max(float(np.quantile(drawn[free], 0.95)), float(drawn[total.argmax()])) / np.sqrt(2 * draws)
+    return np.where(ground.tied, total / draws, np.nan)

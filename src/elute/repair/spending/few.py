@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from elute.estimate.solve.resistance import Ground, WeightedCells, invert_grounded
 from elute.identify.information import information
 from elute.kernels.jit import jit
-from elute.repair.spending.objective import Objective, compute_gradient, compute_norm
-from elute.repair.spending.share import share_out, top_up
+from elute.repair.spending.objective import POWER, Objective, compute_gradient, compute_norm
+from elute.repair.spending.share import Offers, share_out, top_up
 from elute.repair.spending.supply import Supply, measure_contrasts
 
 Floats = NDArray[np.float64]
@@ -32,17 +32,17 @@ def spend_on_few(
     """Give out `budget`, as far as candidates can take it."""
     floor = dispersion * np.diagonal(invert_grounded(supply.imagine_all(budget), ground))
     covariance = invert_grounded(supply.get_cells(), ground)
-    remaining = budget
+    remaining, power = budget, POWER[objective]
     for grants in range(GRANTS, 0, -1):
         grant, cells = -(-remaining // grants), supply.get_cells()
-        gradient = dispersion * compute_gradient(dispersion * np.diagonal(covariance), floor, objective)
+        gradient = dispersion * compute_gradient(dispersion * np.diagonal(covariance), floor, power)
         which, total = supply.list_open()
         pairs = supply.node[which], supply.target[which]
         gain = measure_contrasts(*cells, *pairs, _take_columns(covariance, gradient, rng))
         resistance = 1 / total + _measure_spread(*cells, *pairs, covariance)
         odds, left = supply.odds[which], supply.left[which]
         added = np.minimum(left, grant) * odds
-        worth = added * gain / (1 + added * resistance)
+        worth = gain * added / (1 + added * resistance)
         best = np.argpartition(-worth, min(_SHORTLIST, len(worth) - 1))[:_SHORTLIST] if len(worth) else which
         best = np.sort(best[worth[best] > 0])
         if not len(best) or grant == 0:
@@ -51,13 +51,14 @@ def spend_on_few(
             best = best[left[best] >= grant]
             change = _find_changes(supply, cells, covariance, which[best], total[best], grant)
             errors = np.sqrt(dispersion * np.maximum(np.diagonal(covariance) - change**2, 0.0))
-            winner = compute_norm(errors, gradient > 0, objective).argmin()
+            winner = compute_norm(errors, gradient > 0, power).argmin()
             covariance -= np.outer(change[winner], change[winner])
             supply.give(which[best[[winner]]], np.array([grant]))
             remaining -= grant
         else:
-            shared = share_out(supply.target[which], gain, resistance, odds, left, grant)
-            shared += top_up(odds * gain, left - shared, grant - int(shared.sum()))
+            offers = Offers(supply.target[which], gain, resistance, odds, left)
+            shared = share_out(offers, grant, power)
+            shared += top_up(offers.worth, left - shared, grant - int(shared.sum()))
             supply.give(which, shared)
             remaining -= int(shared.sum())
             covariance = invert_grounded(supply.get_cells(), ground)

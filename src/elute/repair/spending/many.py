@@ -10,46 +10,60 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.estimate.solve.resistance import Ground, draw
+from elute.estimate.solve.resistance import Ground, draw_noise, estimate_variances
 from elute.kernels.elimination import Solver
-from elute.repair.spending.objective import Objective, compute_gradient
-from elute.repair.spending.share import share_out, top_up
+from elute.repair.spending.objective import POWER, Objective, compute_gradient
+from elute.repair.spending.share import Offers, share_out, top_up
 from elute.repair.spending.supply import Supply, measure_contrasts
 
 Floats = NDArray[np.float64]
 
 ROUNDS = 10
-_DRAWS = 16
-_LEFT = 1.0
-"""Energy that draws may lack: a standard error, over all factors together."""
+_FIRST, _LAST = 2.0, 16.0
+"""The power of the norm that stands for the largest error, in the first round and in the last: to begin with a high one
+would be to spend a round on the few factors that are worst before it."""
 
-_GRADIENT_LEFT = 1e-4
+_DRAWS = 16
+_LEFT = 1e-3
+"""Share of their energy that solutions may lack; candidates come out as good with a tenth of it."""
 
 
 def spend_on_many(
     supply: Supply, ground: Ground, dispersion: Floats, budget: int, objective: Objective, rng: np.random.Generator
 ) -> None:
     """Give out `budget`, as far as candidates can take it."""
-    n, remaining = len(ground.tied), budget
-    all_given = Solver(*supply.imagine_all(budget), n)
-    floor = dispersion * draw(all_given, ground, _DRAWS, rng, _LEFT).variance
-    for rounds in range(ROUNDS, 0, -1):
-        round_budget, cells = -(-remaining // rounds), supply.get_cells()
-        solver = Solver(*cells, n, rounds)
-        drawn = draw(solver, ground, _DRAWS, rng, _LEFT)
-        gradient = dispersion * compute_gradient(dispersion * drawn.variance, floor, objective)
-        signs = np.sqrt(gradient / _DRAWS)[:, None] * (rng.integers(2, size=(n, _DRAWS)) * 2.0 - 1.0)
-        np.subtract.at(signs, ground.reference, signs.copy())
-        columns = solver.solve(signs, _GRADIENT_LEFT)
+    powers = np.linspace(_FIRST, _LAST, ROUNDS) if objective == "max" else np.full(ROUNDS, POWER[objective])
+    all_given = Solver(*supply.imagine_all(budget), len(ground.tied))
+    floor, _ = _estimate(all_given, ground, rng)
+    remaining = budget
+    for done, power in enumerate(powers):
+        cells = supply.get_cells()
+        solver = Solver(*cells, len(ground.tied), done)
+        variance, draws = _estimate(solver, ground, rng)
+        gradient = dispersion * compute_gradient(dispersion * variance, dispersion * floor, power)
+        columns = solver.solve(_draw_contrasts(gradient, ground, rng), _LEFT)
         which, total = supply.list_open()
         pairs = supply.node[which], supply.target[which]
         gain = measure_contrasts(*cells, *pairs, columns)
-        resistance = 1 / total + measure_contrasts(*cells, *pairs, drawn.draws) / _DRAWS
-        odds, left = supply.odds[which], supply.left[which]
-        shared = share_out(supply.target[which], gain, resistance, odds, left, round_budget)
-        if rounds == 1:
-            shared += top_up(odds * gain, left - shared, round_budget - int(shared.sum()))
-        if not shared.any():
-            continue
+        spread = measure_contrasts(*cells, *pairs, draws) / _DRAWS
+        offers = Offers(supply.target[which], gain, 1 / total + spread, supply.odds[which], supply.left[which])
+        part = -(-remaining // (ROUNDS - done))
+        shared = share_out(offers, part, power)
+        if done == ROUNDS - 1:
+            shared += top_up(offers.worth, offers.left - shared, remaining - int(shared.sum()))
         supply.give(which, shared)
         remaining -= int(shared.sum())
+
+
+def _estimate(solver: Solver, ground: Ground, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Variances against references, and the draws that they come from."""
+    noise = draw_noise(solver, _DRAWS, rng)
+    draws = solver.solve(noise, _LEFT)
+    return estimate_variances(solver, ground, noise, draws)[0], draws
+
+
+def _draw_contrasts(gradient: Floats, ground: Ground, rng: np.random.Generator) -> Floats:
+    """diag(√a)·Ξ, each factor against its reference."""
+    out = np.sqrt(gradient / _DRAWS)[:, None] * (rng.integers(2, size=(len(gradient), _DRAWS)) * 2.0 - 1.0)
+    np.subtract.at(out, ground.reference, out.copy())
+    return np.asarray(out)
