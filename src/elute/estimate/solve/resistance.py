@@ -1,0 +1,110 @@
+"""Variances of log propensities against their references, for any number of factors: exact, or drawn.
+
+Up to `DENSE` factors the covariance V of log o is computed, references grounded. Beyond, draws u = L⁺·Bᵀz have it (as
+in `standard_errors`), solved for by approximate elimination (`elute.kernels.elimination`). Given all other factors,
+log o(k) has variance 1/L_kk and mean u_k - (L·u)_k/L_kk, and L·u = Bᵀz is at hand; so
+
+    Var(log o(k) - log o(ref)) = 1/L_kk + E(u_k - (Bᵀz)_k/L_kk - u_ref)²
+
+and only the second part has to be drawn. From J draws a standard error is off by (1 - h)/√(2J) of itself, h the share of
+1/L_kk in the variance: near 1 for factors that hang on little of their own, which have the largest errors. Draws go on
+until that is 5% at most for 95% of the factors and for the one of largest error: 32 to 224 draws, and at 224 it is
+below 5% for all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elute.estimate.solve.laplacian import diagonal, grounded_laplacian
+from elute.estimate.solve.problem import Codes, Floats
+from elute.estimate.solve.standard_errors import invert_scaled, link_informed, project
+from elute.identify.information import find_references
+from elute.kernels.elimination import Solver
+from elute.kernels.unionfind import find_roots, singletons
+
+DENSE = 600
+OFF = 0.05
+"""Share of itself by which a drawn standard error may be off, as a standard deviation."""
+
+MOST_DRAWS = 200
+_AT_ONCE = 32
+_LEFT = 0.01
+"""Energy that a solution may lack: a tenth of a standard error, over all factors together."""
+
+
+class WeightedCells(NamedTuple):
+    """Cells sorted by item, with the information each carries."""
+
+    offsets: NDArray[np.int64]
+    factor: Codes
+    w: Floats
+
+
+class Ground(NamedTuple):
+    """By factor: its `reference`, and whether information ties it to that. A factor without any is not."""
+
+    reference: NDArray[np.int64]
+    tied: NDArray[np.bool_]
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Tied to another."""
+        return np.asarray(self.tied & (self.reference != np.arange(len(self.reference))))
+
+
+def find_ground(cells: WeightedCells, propensity: Floats, label: NDArray[np.integer]) -> Ground:
+    """References of the parts that `label` names."""
+    parent = singletons(len(propensity))
+    link_informed(*cells, parent)
+    group, reference = find_roots(parent), find_references(propensity, label)
+    informed = np.bincount(cells.factor, weights=cells.w, minlength=len(propensity)) > 0
+    return Ground(reference, (group == group[reference]) & informed)
+
+
+def invert_grounded(cells: WeightedCells, ground: Ground) -> Floats:
+    """V of all factors; 0 where one is a reference or untied."""
+    free = np.flatnonzero(ground.free)
+    row = np.full(len(ground.reference), -1, np.int32)
+    row[free] = np.arange(len(free))
+    out = np.zeros((len(row), len(row)))
+    out[np.ix_(free, free)] = invert_scaled(grounded_laplacian(*cells, row, len(free)))
+    return out
+
+
+def draw_noise(solver: Solver, number: int, rng: np.random.Generator) -> Floats:
+    """Bᵀz, one a column."""
+    out = np.empty((solver.n_factors, number))
+    for column in range(number):
+        signs = rng.integers(2, size=len(solver.w), dtype=np.int8) * 2.0 - 1.0  # as good as normal ones
+        out[:, column] = project(solver.offsets, solver.factor, solver.w, signs, solver.n_factors)
+    return out
+
+
+def estimate_variances(solver: Solver, ground: Ground, noise: Floats, u: Floats) -> tuple[Floats, Floats]:
+    """Variances from draws u = L⁺·noise, and how much of each had to be drawn: 1 - h."""
+    free = ground.free
+    scale = np.where(free, diagonal(solver.offsets, solver.factor, solver.w, len(free)), 1.0)
+    own = np.where(free, 1.0 / scale, 0.0)
+    others = ((u - own[:, None] * noise - u[ground.reference]) ** 2).mean(axis=1)
+    variance = np.where(free, own + others, 0.0)
+    return variance, np.divide(others, variance, out=np.zeros(len(free)), where=free)
+
+
+def find_variances(cells: WeightedCells, ground: Ground, seed: int = 0) -> Floats:
+    """By factor, against its reference; NaN where nothing ties the two."""
+    free = ground.free
+    if free.sum() <= DENSE:
+        return np.where(ground.tied, np.diagonal(invert_grounded(cells, ground)), np.nan)
+    rng, solver = np.random.default_rng(seed), Solver(*cells, len(free), seed)
+    total, draws, off = np.zeros(len(free)), 0, np.inf
+    while off > OFF and draws < MOST_DRAWS:
+        noise = draw_noise(solver, _AT_ONCE, rng)
+        variance, drawn = estimate_variances(solver, ground, noise, solver.solve(noise, _LEFT / free.sum()))
+        total += variance * _AT_ONCE
+        draws += _AT_ONCE
+        off = max(float(np.quantile(drawn[free], 0.95)), float(drawn[total.argmax()])) / np.sqrt(2 * draws)
+    return np.where(ground.tied, total / draws, np.nan)

@@ -1,0 +1,1 @@
+"""Where impressions lower standard errors most."""
