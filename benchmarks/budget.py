@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from tests.reference import budget_greedy
 
 from benchmarks import measure
 from elute.kernels.unionfind import find_roots, link_cells, singletons
@@ -21,7 +22,6 @@ from elute.repair.allowed import FittedCells
 from elute.repair.budget import spend
 from elute.repair.candidates import Candidates
 from elute.repair.swap import SwapArrays, find_minimum_swaps
-from tests.reference import budget_greedy
 
 POSITIONS, A_FACTOR = 10, 20
 PAIRS = {3_000: 300_000, 50_000: 500_000}

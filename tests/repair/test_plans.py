@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import elute
 from conftest import call_elute
+from elute.cells.factors import index_rows, row_key
 from elute.cells.structure import structure_from_counts
 from elute.estimate.models.pbm import PBM
 from elute.repair import given as known
@@ -198,8 +199,13 @@ def test_limits_that_leave_components_apart(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_budget_is_spent_and_lowers_the_predicted_errors(demo_logs: Path) -> None:
+    """As far as the pages of queries go: half of 20,000 are enough, a hundredth is not."""
     options = ("--method", "swap", "--budget", "3000", "--json")
-    fields = call_elute("repair", demo_logs / "broken.parquet", *options).json
+    few = call_elute("repair", demo_logs / "broken.parquet", *options, "--share", 0.01).json
+    spent = sum(swap["impressions_planned"] for swap in few["swaps"])
+    assert 50 < spent <= 200
+    assert f"{3000 - spent:,} impressions of the budget could not be used" in few["notes"][-1]
+    fields = call_elute("repair", demo_logs / "broken.parquet", *options, "--share", 0.5).json
     assert sum(swap["impressions_planned"] for swap in fields["swaps"]) == 3000
     largest = [max(row[when] for row in fields["precision"]) for when in ("se_before", "se_after")]
     assert largest[1] < largest[0]
@@ -258,5 +264,10 @@ def test_swap_fits_first_where_nothing_is_given(demo_logs: Path) -> None:
     np.testing.assert_allclose(found.propensity, plain.propensity_, rtol=0.05)
     assert np.corrcoef(found.relevance, plain.relevance_values_)[0, 1] > 0.97
     assert found.relevance.std() < plain.relevance_values_.std()
-    assert by_default == elute.swap(check, found.relevance, found.propensity)
+    items, factors = index_rows(check.counts.items), index_rows(check.counts.factors)
+    for swap in by_default.swaps:
+        p = found.relevance[items[row_key(swap.item)]] * found.propensity[factors[row_key(swap.target)]]
+        assert swap.click_probability == pytest.approx(p)
+    again = elute.swap(check, found.typical, found.propensity)  # items are picked by what is typical, not by clicks
+    assert [swap.item for swap in by_default.swaps] == [swap.item for swap in again.swaps]
     assert elute.check(check.log, plan=by_default).recoverable

@@ -16,7 +16,8 @@ from elute.estimate.models.pbm import PBM
 from elute.estimate.priors.gamma import fit_population, weigh_cells
 from elute.known.covariance import find_covariance
 from elute.log import read_log
-from elute.repair.plan import Swap, SwapPlan
+from elute.repair.plan import SwapPlan
+from elute.repair.steps import Swap
 from elute.repair.swap import find_minimum_swaps
 from elute.repair.swap_plan import TARGET_SE, plan_swaps
 from elute.repair.swapping.constraints import Constraints

@@ -90,9 +90,7 @@ def spend(
     )
 
 
-def _find_errors(
-    supply: Supply, cells: FittedCells, label: NDArray[np.integer], effect: Floats, seed: int
-) -> Floats:
+def _find_errors(supply: Supply, cells: FittedCells, label: NDArray[np.integer], effect: Floats, seed: int) -> Floats:
     known = supply.get_cells()
     return np.sqrt(effect * find_variances(known, find_ground(known, cells.propensity, label), seed))
 

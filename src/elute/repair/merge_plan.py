@@ -16,7 +16,8 @@ from elute.kernels.merge import merge_factors
 from elute.repair.bounds import MergeBound, merge_bound
 from elute.repair.features import bias_features
 from elute.repair.merge import find_minimum_merges
-from elute.repair.plan import MergePlan, Pair
+from elute.repair.plan import MergePlan
+from elute.repair.steps import Pair
 
 Floats = NDArray[np.float64]
 

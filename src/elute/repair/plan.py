@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +20,12 @@ from elute.identify.merged import MergedFactors, measure_merged
 from elute.kernels.merge import add_cells, merge_cells, merge_factors
 from elute.repair.card import describe_plan
 from elute.repair.distortion.fields import Consequence, QueryFlips
+from elute.repair.steps import Pair, Row, Swap, read_swap
 from elute.results.base import Fields, Result
 from elute.results.card import Card
 from elute.results.provenance import Provenance
 
 Pairs = NDArray[np.int64]
-Row = dict[str, Any]
 
 FORECAST = (
     *("impressions", "users_lose", "log_lengths", "days"),
@@ -37,59 +36,6 @@ and in days, where it is known how many the log has), standard errors of log pro
 
 LIMITS = ("target_se", "share", "log_days", "fixed", "movable", "notes")
 """What a swap plan was made for."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two factors that are to share one propensity."""
-
-    a: Row
-    b: Row
-    cost: float
-    bound: float | None = None
-    """Proposition 2: how far this pair alone bends the ratio of estimated to true relevance."""
-    bound_share: float | None = None
-    """The part of the plan's bound that this pair makes."""
-    log_ratio: float | None = None
-    """By given propensities: log o(a) - log o(b)."""
-
-
-@dataclass(frozen=True)
-class Swap:
-    """An item, known under one factor, to be shown under another."""
-
-    item: Row
-    source: Row
-    target: Row
-    cost: float
-    impressions_needed: int
-    """Impressions of the item under its new factor: its part of what brings the link to the wanted standard error."""
-    click_probability: float
-    """Of the item under its new factor, as far as is known."""
-    users_lose: float
-    """Expected clicks that all of these impressions cost; 0 where users gain by them."""
-    share: float
-    """Of the pages of its query that have this place, for as long as the plan runs."""
-    query: object = None
-    """None where the log has no queries."""
-    impressions_planned: int | None = None
-    """Its part of a budget."""
-    impressions_needed_at_source: int = 0
-    """Further impressions under the factor it is known from, where what has been seen of it there is too little."""
-
-    @property
-    def impressions(self) -> int:
-        """How often it is to be shown."""
-        return self.impressions_needed if self.impressions_planned is None else self.impressions_planned
-
-    def to_dict(self) -> Row:
-        fields = asdict(self)
-        return {
-            "item": fields.pop("item"),
-            "from": fields.pop("source"),
-            "to": fields.pop("target"),
-            **fields,
-        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -305,7 +251,7 @@ def load(path: str | Path) -> MergePlan | SwapPlan:
             return MergePlan(*head, pairs, fields["bound"], fields.get("bound_scale"), *said)
         return SwapPlan(
             *head,
-            swaps=tuple(_read_swap(swap) for swap in fields["swaps"]),
+            swaps=tuple(read_swap(swap) for swap in fields["swaps"]),
             parts_before=fields["parts_before"],
             parts_after=fields["parts_after"],
             infeasible=tuple(fields["infeasible"]),
@@ -319,8 +265,3 @@ def load(path: str | Path) -> MergePlan | SwapPlan:
         raise EluteError(f"there is no plan '{path}'; make one with `elute.merge` or `elute.swap`") from None
     except (KeyError, TypeError, ValueError) as error:
         raise EluteError(f"{path} is not a plan that elute wrote ({error}); make it again") from error
-
-
-def _read_swap(fields: Mapping[str, Any]) -> Swap:
-    rest = {name: value for name, value in fields.items() if name not in ("item", "from", "to")}
-    return Swap(fields["item"], fields["from"], fields["to"], **rest)

@@ -13,8 +13,9 @@ from elute.checking.check import Check
 from elute.kernels.unionfind import find_roots, join_edges, singletons
 from elute.progress import Progress, silent
 from elute.repair.allowed import Allowed
-from elute.repair.budget import Objective
-from elute.repair.plan import MergePlan, Swap, SwapPlan
+from elute.repair.plan import MergePlan, SwapPlan
+from elute.repair.spending.objective import Objective
+from elute.repair.steps import Swap
 from elute.repair.swapping.anywhere import list_more_anywhere, list_swaps_anywhere
 from elute.repair.swapping.comparison import compare_designs, describe_forecast
 from elute.repair.swapping.constraints import Constraints, translate

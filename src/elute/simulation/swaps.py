@@ -13,7 +13,8 @@ import numpy as np
 
 from elute.cells.factors import describe
 from elute.errors import EluteError
-from elute.repair.plan import Swap, SwapPlan
+from elute.repair.plan import SwapPlan
+from elute.repair.steps import Swap
 from elute.simulation.log import CONTEXT, DOC, POSITION, QUERY
 from elute.simulation.world import PAGES_AT_A_TIME, SimulatedPages, Streams, World, draw_clicks, draw_contexts
 

@@ -17,10 +17,10 @@ from elute.errors import EluteError
 from elute.log import LogOptions, LogSource
 from elute.progress import Progress, silent
 from elute.repair import given
-from elute.repair.budget import Objective
 from elute.repair.given import Given
 from elute.repair.merge_plan import plan_merges
 from elute.repair.plan import MergePlan, SwapPlan
+from elute.repair.spending.objective import Objective
 from elute.repair.swap_plan import TARGET_SE, plan_swaps
 from elute.repair.swapping.constraints import SHARE, Constraints
 from elute.repair.swapping.designs import TOP

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from elute.cells.factors import row_key
 from elute.repair.looks.card import describe_following
 from elute.repair.looks.sequence import CONFIDENCE
-from elute.repair.plan import Row, SwapPlan
+from elute.repair.plan import SwapPlan
+from elute.repair.steps import Row
 from elute.results.base import Fields, Result
 from elute.results.card import Card
 from elute.results.provenance import Provenance

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from elute.repair.looks.following import FollowedSwap, count_left
 from elute.repair.looks.sequence import CONFIDENCE, ConfidenceSequence
-from elute.repair.plan import Row, Swap, SwapPlan
+from elute.repair.plan import SwapPlan
+from elute.repair.steps import Row, Swap
 
 
 def count_planned(swap: Swap) -> int:

@@ -47,9 +47,7 @@ class Supply:
         self.factor = (keys % n).astype(np.int32)
         self.w = np.bincount(cell[: len(of_cell)], weights=w[known], minlength=len(keys))
         self.target = candidates.target
-        self.probability = np.minimum(
-            cells.relevance[candidates.item] * cells.propensity[candidates.target], _CERTAIN
-        )
+        self.probability = np.minimum(cells.relevance[candidates.item] * cells.propensity[candidates.target], _CERTAIN)
         usable = (label[candidates.source] == label[candidates.target]) & (self.probability > 0)
         self.odds = np.where(usable, self.probability / (1 - self.probability), 0.0)
         self.left = np.where(usable, np.maximum(candidates.most, 0), 0)

@@ -10,7 +10,8 @@ from typing import Any
 
 from elute._util.files import write_text
 from elute.errors import EluteError
-from elute.repair.plan import Swap, SwapPlan
+from elute.repair.plan import SwapPlan
+from elute.repair.steps import Swap
 
 SUFFIXES = (".json", ".csv")
 

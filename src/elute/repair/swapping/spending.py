@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.repair.allowed import FittedCells
-from elute.repair.budget import Objective, Spending, spend
+from elute.repair.budget import Spending, spend
+from elute.repair.spending.objective import Objective
 from elute.repair.swapping.feasible import FeasibleSwaps
 
 Floats = NDArray[np.float64]
