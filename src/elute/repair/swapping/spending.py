@@ -35,8 +35,8 @@ def spend_within(
     objective: Objective,
     effect: Floats,
 ) -> Spent:
-    """Divide a budget among the swaps `links` that join parts and `more`. No query gives more than its `pages`: where a
-    query is asked for too many, each of its swaps may take its part of them, and the budget is divided again."""
+    """Divide a budget among the swaps `links` that join parts and `more`. No query gives more than its `pages`: where
+    one is asked for too many, those of its swaps that got most keep theirs, and the budget is divided again."""
     n = len(cells.propensity)
     more = more.take(~np.isin(more.query * n + more.target, links.query * n + links.target))
     every = links.append(more)
@@ -49,11 +49,21 @@ def spend_within(
         asked = np.bincount(every.query, given, len(pages))
         if not (asked > pages).any():
             break
-        part = np.minimum(pages / np.maximum(asked, 1.0), 1.0)[every.query]
-        every = every._replace(most=np.where(part < 1.0, np.floor(given * part), every.most).astype(np.int64))
+        short = (asked > pages)[every.query]
+        every = every._replace(most=np.where(short, _keep_largest(every.query, given, pages), every.most))
     given = np.minimum(given, every.most)
     kept = np.flatnonzero(given)
     return Spent(every.take(kept), given[kept], budget - int(given.sum()))
+
+
+def _keep_largest(query: Ints, given: Ints, pages: Ints) -> Ints:
+    """What every swap keeps of what it was given if a query's pages go to its largest first."""
+    order = np.lexsort((-given, query))
+    before = np.cumsum(given[order]) - given[order]
+    start = np.searchsorted(query[order], query[order])
+    out = np.empty_like(given)
+    out[order] = np.clip(pages[query[order]] - (before - before[start]), 0, given[order])
+    return out
 
 
 def _find_given(every: FeasibleSwaps, spending: Spending, n_factors: int) -> Ints:
