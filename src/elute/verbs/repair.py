@@ -56,7 +56,9 @@ def merge(
         propensity=None if propensity is None else given.align_propensity(verdict, propensity),
         date=date,
     )
-    made = plan.provenance.with_options(bias_features=bias_features, weights=weights, date=date)
+    made = plan.provenance.with_options(
+        bias_features=bias_features, weights=weights, propensity=_name(propensity), date=date
+    )
     return replace(plan, provenance=made)
 
 
@@ -109,7 +111,12 @@ def swap(
         date=date,
         progress=progress,
     )
+    merging = {} if first is None else first.provenance.options
     made = plan.provenance.with_options(
+        bias_features=merging.get("bias_features"),
+        weights=merging.get("weights"),
+        relevance=_name(relevance),
+        propensity=_name(propensity),
         target_se=None if target_se == TARGET_SE else target_se,
         max_position_change=max_position_change,
         only_positions=only_positions,
@@ -120,6 +127,11 @@ def swap(
         date=date,
     )
     return replace(plan, provenance=made)
+
+
+def _name(given: Given | None) -> str | Path | None:
+    """A column or file; None for what a command cannot repeat."""
+    return given if isinstance(given, str | Path) else None
 
 
 def _features(check: Check, given: str | Sequence[str] | Table | None) -> tuple[list[str] | None, pa.Table | None]:
