@@ -10,7 +10,8 @@ compared with the sum of squares of single impressions, which the items' own est
 An effect from few clusters is a poor estimate, and too small as often as not: one below the median of all is drawn
 towards it, the more the fewer clusters it rests on (their effective number is (Σ z²)²/Σ z⁴). With G clusters it is
 multiplied by G/(G - 1) and by the square of how much wider the 95% interval of Student's distribution with G - 1
-degrees of freedom is than the normal one. It is at least 1. One cluster tells nothing.
+degrees of freedom is than the normal one. It is at least 1. One cluster tells nothing: where all that ties a factor
+to the others is of one (a factor that is of one query, by its name), its score is 0 whatever the clicks.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ _AT_ONCE = 20_000
 FEWEST = 2
 """Clusters below which their dependence cannot be told, and is not taken in."""
 
+_NOTHING, _ONE = 1e-9, 1.0 + 1e-6
+"""Of what independent clicks give: squares that are rounding. Effective number of clusters that is one."""
+
 
 class ScoreParts(NamedTuple):
     """Parts of the score: cluster, factor and amount; `clusters` of them."""
@@ -47,11 +51,13 @@ class ScoreParts(NamedTuple):
 
 
 class Dependence(NamedTuple):
-    """`by`: the column that makes the clusters. `effect`: by factor."""
+    """`by`: the column that makes the clusters. `effect`: by factor. `tells`: whether any factor has clusters enough
+    for its effect to be told."""
 
     by: str
     clusters: int
     effect: Floats
+    tells: bool
 
     @property
     def typical(self) -> float:
@@ -74,15 +80,17 @@ def find_effects(by: str, scores: ScoreParts, covariance: Covariance, baseline: 
     would sum to if those were independent; `boost`: how much more information binomial ones carry."""
     n = len(covariance.variance)
     squares, fourths = sum_squares(scores, covariance)
-    usable = (covariance.row >= 0) & (squares > 0) & (baseline > 0)
+    number = np.divide(squares**2, fourths, out=np.zeros(n), where=squares > _NOTHING * baseline)
+    told = (covariance.row >= 0) & (baseline > 0) & (number > _ONE)
+    tells = scores.clusters >= FEWEST and bool(told.any())
     effect = np.ones(n)
-    if scores.clusters >= FEWEST and usable.any():
+    if tells:
         g = scores.clusters
         few = g / (g - 1) * (float(stdtrit(g - 1, 0.975)) / 1.96) ** 2
-        own = few * boost * squares[usable] / baseline[usable]
-        number = squares[usable] ** 2 / fourths[usable]
-        effect[usable] = np.maximum(own, (number * own + _BORROWED * np.median(own)) / (number + _BORROWED))
-    return Dependence(by, scores.clusters, np.maximum(effect, 1.0))
+        own = few * boost * squares[told] / baseline[told]
+        effect[covariance.row >= 0] = np.median(own)
+        effect[told] = np.maximum(own, (number[told] * own + _BORROWED * np.median(own)) / (number[told] + _BORROWED))
+    return Dependence(by, scores.clusters, np.maximum(effect, 1.0), tells)
 
 
 def sum_squares(scores: ScoreParts, covariance: Covariance) -> tuple[Floats, Floats]:
