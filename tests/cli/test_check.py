@@ -39,7 +39,8 @@ def test_recoverable_is_exit_code_0(chain: pa.Table, tmp_path: Path) -> None:
     pq.write_table(chain.slice(0, 3), tmp_path / "log.parquet")
     outcome = run_elute("check", tmp_path / "log.parquet")
     assert outcome.code == 0
-    assert outcome.out.lstrip().startswith("✓ Relevance is recoverable")
+    assert outcome.out.lstrip().startswith("≈ Loose: relevance is recoverable in principle (its 2 factors form one")
+    assert "✓" not in outcome.out
 
 
 def test_page_leads_with_the_verdict_and_ends_with_a_command_that_runs(path: Path) -> None:
@@ -68,6 +69,9 @@ def test_explore_proposes_the_columns_that_work(tmp_path: Path) -> None:
     outcome = call_elute("check", tmp_path / "log.parquet", "--bias", "device,position", "--explore")
     assert outcome.code == 3
     assert outcome.out.rstrip().splitlines()[-1].strip().startswith(f"Next: elute check {tmp_path / 'log.parquet'}   #")
+    tried = outcome.out[outcome.out.index("Which bias column breaks it") :].splitlines()[2:5]
+    assert [line.split()[-1] for line in tried] == ["apart", "linked", "apart"]
+    assert "✓" not in outcome.out  # linked is not known
 
 
 def test_text_from_logs_is_shown_as_it_is(tmp_path: Path) -> None:

@@ -19,6 +19,12 @@ from elute.errors import NotRecoverable
 from elute.estimate.models import registry
 from elute.simulation.grades import PROPENSITIES
 
+AFFINE = ("affine", "affine-ipw")
+"""Clicks are not r·o: an item has no posterior."""
+
+UNMEASURED = (*registry.GIVEN, "naive", "ctr")
+"""Propensities are not estimated, so neither is how far clicks that depend on each other move them."""
+
 
 def test_the_command_line_knows_every_model() -> None:
     assert tuple(registry.MODELS) == MODELS
@@ -43,12 +49,22 @@ def test_files_and_fields(model: str, demo_logs: Path, known: Path, tmp_path: Pa
     assert fields["converged"] or fields["reason"]
     propensities, relevance = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("propensities", "relevance"))
     assert [name for name in propensities.column_names if name != "offset"] == [
-        "position", "component", "propensity", "log_se", "impressions", "clicks"
+        "position", "component", "propensity", "log_se",
+        *(["log_se_clusters"] if model not in UNMEASURED else []), "impressions", "clicks"
     ]  # fmt: skip
-    assert ("offset" in propensities.column_names) == (model in ("affine", "affine-ipw"))
+    assert ("offset" in propensities.column_names) == (model in AFFINE)
+    posterior = ["shape", "rate", "evidence"] if model not in AFFINE else []
     assert relevance.column_names == [
-        "query_id", "doc_id", "component", "relevance", "log_se", "impressions", "clicks"
+        "query_id", "doc_id", "component", "relevance", "log_se", "impressions", "clicks", *posterior
     ]  # fmt: skip
+    if model not in UNMEASURED:
+        plain, clustered = (propensities[name].to_numpy() for name in ("log_se", "log_se_clusters"))
+        assert (np.isnan(plain) == np.isnan(clustered)).all()
+        assert (np.nan_to_num(clustered) >= np.nan_to_num(plain)).all()
+    for name in posterior:
+        values = relevance[name].to_numpy()
+        assert (values > 0).all()
+        assert name != "evidence" or (values < 1).all()
     assert (propensities.num_rows, relevance.num_rows) == (10, 1044)
     assert propensities["propensity"].to_numpy().max() == 1
     saved = json.loads((tmp_path / "fit.json").read_text())

@@ -203,7 +203,11 @@ def test_scale_tables_and_reports(model):
         fit = model(progress=lambda *step: steps.append(step)).fit(log)
         items = fit.relevance_
     assert fit.propensities_.column_names[:4] == ["position", "component", "propensity", "log_se"]
-    assert items.column_names == ["query_id", "doc_id", "component", "relevance", "log_se", "impressions", "clicks"]
+    posterior = [] if model is Affine else ["shape", "rate", "evidence"]
+    assert items.column_names == [
+        "query_id", "doc_id", "component", "relevance", "log_se", "impressions", "clicks", *posterior
+    ]  # fmt: skip
+    assert all((items[name].to_numpy() > 0).all() for name in posterior)
     assert max(fit.propensities_["propensity"].to_pylist()) == 1
     assert items["clicks"].to_pylist() == [8, 0, 6]
     assert items["impressions"].to_pylist() == [8, 4, 12]

@@ -13,7 +13,8 @@ from scipy.special import digamma as scipy_digamma
 from scipy.special import polygamma
 
 import elute
-from elute.cells.counts import Counts
+from elute.cells.counts import Cells, Counts, Membership
+from elute.estimate.partitioned.items import select_items
 from elute.estimate.priors import gamma
 from elute.estimate.priors import polygamma as own
 from elute.estimate.solve.problem import pose
@@ -75,6 +76,50 @@ def test_in_partitions_as_in_memory(tmp_path: Path) -> None:
     assert parts["rung"] == whole["rung"]
     for field in ("largest_log_se", "median_log_se"):
         assert parts["precision"][field] == pytest.approx(whole["precision"][field], rel=0.25)
+
+
+def test_where_a_log_was_counted_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items and queries in another order, also where errors are drawn and queries sampled: the same to the last bit."""
+    monkeypatch.setattr(covariance, "DENSE", 0)
+    monkeypatch.setattr(shares, "QUERIES", 20)
+    counts = elute.read_log(make_log(list_pages(80, 4))).counts()
+    rng, members = np.random.default_rng(0), counts.membership
+    assert members is not None
+    order, renamed = rng.permutation(counts.n_items), rng.permutation(members.queries).astype(np.int32)
+    place = np.argsort(order).astype(np.int32)
+    offsets, *amounts = select_items(Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks), order)
+    moved = Membership(members.queries, renamed[members.query], place[members.item], members.impressions)
+    other = Counts(offsets, *amounts, counts.factors, moved, 0.0, lambda: counts.items.take(order))
+    for cells in (10**9, counts.n_cells // 2):
+        one, two = (measure(sample_counts(some, None, cells), query="query_id") for some in (counts, other))
+        assert one.sample.problem.n_items == two.sample.problem.n_items
+        np.testing.assert_array_equal(one.log_se, two.log_se)
+        assert one.to_dict() == two.to_dict()
+
+
+def test_factors_of_one_query_each_do_not_tell_how_clicks_of_a_query_depend() -> None:
+    rows = list_pages(12, 60)
+    with elute.read_log(make_log(rows), bias="query_id,position") as log:
+        nested = elute.check(log).precision
+    assert nested is not None and nested.dependence is not None
+    assert (nested.dependence.clusters, nested.dependence.tells) == (12, False)
+    np.testing.assert_array_equal(nested.log_se, nested.plain_se)
+    found = measure_table(make_log(rows))
+    assert found.dependence is not None and found.dependence.tells
+
+
+def test_rows_without_a_session_are_left_out_of_what_sessions_tell() -> None:
+    table = dense()
+    page = pa.array(np.arange(table.num_rows) // 5)
+    some = pa.array([None if at < 500 else at // 5 for at in range(table.num_rows)], pa.int64())
+    with elute.read_log(table.append_column("page", page), session="page") as log:
+        whole = elute.check(log).precision
+    with elute.read_log(table.append_column("page", some), session="page") as log:
+        part = elute.check(log).precision
+        with pytest.raises(elute.EluteError, match="'page' is null in some rows"):
+            elute.fit(log, bootstrap=5, cluster="page")
+    assert whole is not None and part is not None
+    assert part.log_se == pytest.approx(whole.log_se, rel=0.1)
 
 
 @pytest.mark.parametrize("copies", [4, 9])

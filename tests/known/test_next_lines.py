@@ -42,6 +42,34 @@ def test_each_command_runs_as_printed(name: str, tmp_path: Path) -> None:
         words = find_next(outcome)
 
 
+def test_counts_lead_back_to_the_log_where_they_lack_the_columns(tmp_path: Path) -> None:
+    """Counts have their bias columns for good."""
+    rows = dense().rename_columns(["q", "d", "position", "clicked"])
+    for part in range(2):
+        pq.write_table(rows.slice(part * 7_000, 7_000), tmp_path / f"log{part}.parquet")
+    for logs in (["log0.parquet"], ["log0.parquet", "log1.parquet"]):
+        named = [
+            "--query",
+            "q",
+            "--doc",
+            "d",
+            "--bias",
+            "q,position",
+            "--click",
+            "clicked",
+            "--where",
+            "position <> 77",
+        ]
+        assert call_elute("count", *logs, *named, "--out", "counts", cwd=tmp_path).code == 0
+        explored = find_next(call_elute("check", "counts", cwd=tmp_path))
+        assert explored == ["check", "counts", "--explore"]
+        words = find_next(call_elute(*explored, cwd=tmp_path))
+        assert words is not None and {"--where", "position <> 77", "--click"} <= set(words)
+        after = call_elute(*words, "--json", cwd=tmp_path)
+        assert after.code == 0, after.err
+        assert (after.json["components"], after.json["impressions"]) == (1, 7_000 * len(logs))
+
+
 def test_options_of_the_user_are_carried_on(tmp_path: Path) -> None:
     table = stray_results().rename_columns(["q", "d", "rank", "clicked"])
     pq.write_table(table, tmp_path / "log.parquet")

@@ -90,7 +90,7 @@ def test_everything_is_drawn_and_nothing_is_asked_or_run(browser: Any, evil: Pat
         texts = opened.page.locator('[data-chart="moves"] svg .role-axis text').all_text_contents()
         assert sum(text.startswith("<script>") for text in texts) == 16
         assert "<script>document.title" in opened.page.locator("#moves table").inner_text()
-        assert opened.page.title().startswith("elute: Recoverable with a merge plan")
+        assert opened.page.title().startswith("elute: With a merge plan: estimable, not precisely known: the table")
         assert opened.page.locator("img, iframe, script").count() == 3
         opened.page.mouse.move(0, 0)
         for at in range(3):

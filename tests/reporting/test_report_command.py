@@ -44,7 +44,13 @@ def test_the_demo_runs_every_verb_and_ends_by_naming_the_page(folder: Path) -> N
     assert audit["models"][0]["cmip"]["estimate"] < audit["models"][1]["cmip"]["estimate"] / 3
     assert (folder / "here" / "judged" / "ratings.csv").read_text().startswith("query,docid,rating")
     page = (folder / "here" / "report.html").read_text(encoding="utf-8")
-    for words in ("Recoverable with a merge plan", "How much is seen", "Can the fit be trusted?", "--audit here"):
+    for words in (
+        "With a merge plan: estimable, not precisely known",
+        "What can be used",
+        "How much is seen",
+        "Can the fit be trusted?",
+        "--audit here",
+    ):
         assert words in page
 
 
@@ -52,7 +58,8 @@ def test_the_demo_shows_both_verdicts_and_repairs_the_broken_log(
     folder: Path, elute_here: Callable[..., Result]
 ) -> None:
     printed = (folder / "printed.txt").read_text(encoding="utf-8")
-    assert "✓ Relevance is recoverable" in printed and "✗ Relevance is not recoverable" in printed
+    assert "≈ Loose: relevance is recoverable in principle" in printed and "✗ Relevance is not recoverable" in printed
+    assert "✓ Known" not in printed
     assert elute_here("check", "here/sound.parquet").exit_code == 0
     assert elute_here("check", "here/broken.parquet", "--plan", "here/merge.json").exit_code == 0
     broken = elute_here("check", "here/broken.parquet", "--json", "--session", "session_id")
@@ -68,9 +75,9 @@ def test_a_report_says_what_it_wrote(folder: Path, elute_here: Callable[..., Res
     assert outcome.exit_code == 0, outcome.stderr
     fields = json.loads(outcome.stdout)
     assert fields["report"] == "a/page.html"
-    assert fields["recoverable"] is True and fields["headline"] == "Recoverable"
+    assert fields["recoverable"] is True and fields["headline"] == "Estimable, not precisely known"
     assert fields["bytes"] == (folder / "a" / "page.html").stat().st_size < 5_000_000
-    assert fields["sections"] == ["graph", "rankable", "links", "health", "again", "more"]
+    assert fields["sections"] == ["usable", "graph", "rankable", "links", "health", "again", "more"]
     page = (folder / "a" / "page.html").read_text(encoding="utf-8")
     assert "elute report here/sound.parquet --out a/page.html" in page
     assert "elute fit here/sound.parquet --out fit" in page

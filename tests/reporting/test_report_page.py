@@ -203,6 +203,22 @@ def test_no_line_joins_components() -> None:
     assert "in its component" in page
 
 
+def test_error_bars_take_in_that_clicks_depend_on_each_other() -> None:
+    """On the page and on the card: every row three times."""
+    log_table = pa.concat_tables([toy_log(broken=False)] * 3)
+    with elute.read_log(log_table) as log:
+        fit = elute.fit(log)
+        rows = charts_of(Report(elute.check(log), fits=[fit]).html())["propensity"]["spec"]["data"]["values"]
+    assert fit.propensities is not None
+    plain, error = fit.propensities["log_se"].to_numpy(), fit.propensities["log_se_clusters"].to_numpy()
+    assert (error[plain > 0] > 1.3 * plain[plain > 0]).all()
+    value, drawn = fit.propensities["propensity"].to_numpy(), sorted(rows, key=lambda row: row["x"])
+    assert [row["low"] for row in drawn] == pytest.approx(value * np.exp(-2 * error))
+    chart = fit.card().chart
+    assert chart is not None and chart.low is not None
+    assert chart.low[1:] == pytest.approx((value * np.exp(-2 * error))[1:])
+
+
 def test_names_cut_alike_keep_their_lines() -> None:
     rows = [{"label": "a", "value": 1}, {"label": "b", "value": 2}, {"label": "a", "value": 3}]
     assert [row["label"] for row in separate_labels(rows)] == ["a", "b", "a (2)"]

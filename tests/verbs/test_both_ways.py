@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_repair(broken: Path, fitted: Path) -> None:
     compare(
         elute.merge(broken, bias_features="position", weights={"position": 2.0}, propensity=fitted, date="today"),
         *("repair", broken, "--method", "merge", "--bias-features", "position", "--weights", "position=2"),
-        *("--propensity", fitted / "propensities.parquet", "--date", "today"),
+        *("--propensity", fitted, "--date", "today"),
     )
     compare(
         elute.swap(broken, max_position_change=2, budget=5000, objective="mean", target_se=0.2),
@@ -104,10 +105,19 @@ def test_repair(broken: Path, fitted: Path) -> None:
         *("--objective", "mean", "--target-se", 0.2),
     )
     compare(
-        elute.swap(broken, fitted, fitted, only_positions=[4, 5], min_impressions=3),
-        *("repair", broken, "--method", "swap", "--relevance", fitted / "relevance.parquet"),
-        *("--propensity", fitted / "propensities.parquet", "--only-positions", "4,5", "--min-impressions", 3),
+        elute.swap(broken, first=elute.merge(broken, weights={"position": 0.5})),
+        *("repair", broken, "--method", "swap", "--weights", "position=0.5"),
     )
+    files = fitted / "relevance.parquet", fitted / "propensities.parquet"
+    by_file = elute.swap(broken, *files, only_positions=[4, 5], min_impressions=3)
+    compare(
+        by_file,
+        *("repair", broken, "--method", "swap", "--relevance", files[0], "--propensity", files[1]),
+        *("--only-positions", "4,5", "--min-impressions", 3),
+    )
+    for fit in (fitted, elute.Fit.load(fitted)):
+        by_fit = elute.swap(broken, fit, fit, only_positions=[4, 5], min_impressions=3)
+        assert replace(by_fit, provenance=by_file.provenance) == by_file
 
 
 def test_a_plan_that_is_continued(broken: Path, sound: Path, tmp_path: Path) -> None:
@@ -132,7 +142,7 @@ def test_a_plan_that_is_continued(broken: Path, sound: Path, tmp_path: Path) -> 
     ],
 )
 def test_fit(sparse: Path, options: dict[str, Any], words: tuple[object, ...]) -> None:
-    compare(elute.fit(sparse, **options), "fit", sparse, *words)
+    compare(elute.fit(sparse, max_position=9, **options), "fit", sparse, "--max-position", 9, *words)
 
 
 def test_fit_with_propensities_and_plans(broken: Path, plan: Path, fitted: Path) -> None:

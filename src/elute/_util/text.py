@@ -23,6 +23,11 @@ def format_count(n: int | None) -> str:
     return "–" if n is None else f"{n:,}"
 
 
+def format_number(value: float) -> str:
+    """The shortest decimals that read back as the same number; whole ones without a point."""
+    return str(value).removesuffix(".0")
+
+
 def format_share(value: float | None) -> str:
     """A share in percent, never rounded up to all or down to nothing."""
     if value is None:

@@ -36,8 +36,8 @@ class Membership:
 
 
 class Clustered(NamedTuple):
-    """Cells by cluster: equally long arrays; clusters coded from 0, items and factors as in `Counts`. Summed over
-    clusters they are the cells of the counts."""
+    """Cells by cluster: equally long arrays; clusters coded from 0, -1 where the column is null, items and factors as
+    in `Counts`. Summed over clusters they are the cells of the counts."""
 
     cluster: NDArray[np.integer]
     item: NDArray[np.integer]
@@ -46,6 +46,27 @@ class Clustered(NamedTuple):
     clicks: NDArray[np.integer]
     values: pa.Array | None = None
     """By cluster: the column's value, where a column made them."""
+
+    @classmethod
+    def from_table(
+        cls, table: pa.Table, column: str, item: NDArray[np.integer], factor: NDArray[np.integer]
+    ) -> Clustered:
+        """Rows with the column, and `elute_shown` and `elute_clicked`."""
+        values = table[column].combine_chunks().dictionary_encode()
+        shown, clicked = (table[name].to_numpy() for name in ("elute_shown", "elute_clicked"))
+        return cls(values.indices.fill_null(-1).to_numpy(), item, factor, shown, clicked, values.dictionary)
+
+    def refuse_nulls(self, column: str) -> Clustered:
+        """Rows without a value belong to no cluster."""
+        if self.cluster.min(initial=0) < 0:
+            raise EluteError(f"column '{column}' is null in some rows, which belong to no cluster; fill them in")
+        return self
+
+    def leave_out_nulls(self) -> Clustered:
+        """The rows of clusters alone."""
+        kept = self.cluster >= 0
+        cluster, item, factor, impressions, clicks = (part[kept] for part in self[:5])
+        return Clustered(cluster, item, factor, impressions, clicks, self.values)
 
 
 def _refuse_clusters(column: str) -> Clustered:

@@ -40,9 +40,9 @@ def measure_log(
 def find_clusters(log: ClickLog, counts: Counts) -> tuple[list[tuple[str, Callable[[], Clustered]]], list[str]]:
     """Columns whose values share what makes clicks alike, beyond the queries of items that have one each; and why one
     is left out."""
-    roles = log.roles
+    roles, members = log.roles, counts.membership
     wanted = [roles.session] if roles.session is not None else []
-    if roles.query is not None and not roles.items_within_queries:
+    if roles.query is not None and members is not None and len(members.item) > counts.n_items:
         wanted.append(roles.query)
     if not wanted:
         return [], []
@@ -52,4 +52,9 @@ def find_clusters(log: ClickLog, counts: Counts) -> tuple[list[tuple[str, Callab
         return [], [
             f"counts do not tell which clicks are of one {' or '.join(wanted)}, so how these depend is left out"
         ]
-    return [(column, partial(counts.read_clusters, column)) for column in wanted], []
+    return [(column, partial(_read_clusters, counts, column)) for column in wanted], []
+
+
+def _read_clusters(counts: Counts, column: str) -> Clustered:
+    """How clicks depend shows in the rows that have a cluster."""
+    return counts.read_clusters(column).leave_out_nulls()

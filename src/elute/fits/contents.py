@@ -133,6 +133,11 @@ class FolderContents:
         raise EluteError(f"this fit is already saved in {self.folder}; copy that folder")
 
 
+def find_error_column(table: pa.Table) -> str:
+    """Of a table of propensities: with what clusters add, where that was measured."""
+    return "log_se_clusters" if "log_se_clusters" in table.column_names else "log_se"
+
+
 def summarise(name: str, fit: Estimator, merged: MergedFactors | None = None) -> dict[str, Any]:
     """The fields of `elute fit --json`; a likelihood of 0, whose log JSON cannot write, is null. `merged`: the factors
     under the plan."""

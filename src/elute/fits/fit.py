@@ -18,7 +18,14 @@ from elute.cells.factors import describe as describe_factor
 from elute.cells.factors import to_rows
 from elute.cells.roles import Roles
 from elute.errors import EluteError
-from elute.fits.contents import Contents, EstimatorContents, FolderContents, SessionContents, summarise
+from elute.fits.contents import (
+    Contents,
+    EstimatorContents,
+    FolderContents,
+    SessionContents,
+    find_error_column,
+    summarise,
+)
 from elute.fits.folder import BOUNDS, MARK, read_summary, read_table, write_summary
 from elute.identify.components import LinkingPlan
 from elute.log import ClickLog
@@ -146,6 +153,15 @@ class Fit(Result):
         return self._contents.propensities
 
     @property
+    def propensity_errors(self) -> Floats:
+        """Standard errors of log propensities, by factor, with what clusters add where that was measured; where there
+        are propensities."""
+        table = self.propensities
+        if table is None:
+            raise EluteError(f"{self.label} has no propensities; fit with pbm")
+        return np.asarray(table[find_error_column(table)].to_numpy(), np.float64)
+
+    @property
     def click_rates(self) -> Floats:
         """Clicks over impressions by factor, before any debiasing; where there are propensities."""
         table = self.propensities
@@ -218,7 +234,7 @@ class Fit(Result):
         card, table = self.describe(self.summary), self.propensities
         if table is None:
             return card
-        value, error = (table[name].to_numpy().astype(np.float64) for name in ("propensity", "log_se"))
+        value, error = table["propensity"].to_numpy().astype(np.float64), self.propensity_errors.copy()
         names = [describe_factor(row) for row in to_rows(table.select(self.provenance.bias), range(table.num_rows))]
         error[error == 0] = math.nan  # the reference has none
         low, high = (value * np.exp(2 * sign * error) for sign in (-1, 1))

@@ -10,7 +10,8 @@ compared with the sum of squares of single impressions, which the items' own est
 An effect from few clusters is a poor estimate, and too small as often as not: one below the median of all is drawn
 towards it, the more the fewer clusters it rests on (their effective number is (Σ z²)²/Σ z⁴). With G clusters it is
 multiplied by G/(G - 1) and by the square of how much wider the 95% interval of Student's distribution with G - 1
-degrees of freedom is than the normal one. It is at least 1. One cluster tells nothing.
+degrees of freedom is than the normal one. It is at least 1. One cluster tells nothing: where all that ties a factor
+to the others is of one (a factor that is of one query, by its name), its score is 0 whatever the clicks.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ _AT_ONCE = 20_000
 FEWEST = 2
 """Clusters below which their dependence cannot be told, and is not taken in."""
 
+_NOTHING, _ONE = 1e-9, 1.0 + 1e-6
+"""Of what independent clicks give: squares that are rounding. Effective number of clusters that is one."""
+
 
 class ScoreParts(NamedTuple):
     """Parts of the score: cluster, factor and amount; `clusters` of them."""
@@ -47,11 +51,13 @@ class ScoreParts(NamedTuple):
 
 
 class Dependence(NamedTuple):
-    """`by`: the column that makes the clusters. `effect`: by factor."""
+    """`by`: the column that makes the clusters. `effect`: by factor. `tells`: whether any factor has clusters enough
+    for its effect to be told."""
 
     by: str
     clusters: int
     effect: Floats
+    tells: bool
 
     @property
     def typical(self) -> float:
@@ -72,13 +78,15 @@ def score_items(cells: Cells, o: Floats, cluster: NDArray[np.integer]) -> ScoreP
 def find_effects(by: str, scores: ScoreParts, covariance: Covariance, baseline: Floats, boost: float) -> Dependence:
     """The design effects. `covariance` of the same cells for Poisson clicks; `baseline`: by factor, what the squares
     would sum to if those were independent; `boost`: how much more information binomial ones carry."""
-    squares, fourths = sum_squares(scores, covariance)
-    usable = (covariance.row >= 0) & (squares > 0) & (baseline > 0)
-    effect = np.ones(len(covariance.variance))
-    effect[usable] = steady_effects(
-        boost * squares[usable] / baseline[usable], squares[usable] ** 2 / fourths[usable], scores.clusters
-    )
-    return Dependence(by, scores.clusters, effect)
+    n, (squares, fourths) = len(covariance.variance), sum_squares(scores, covariance)
+    number = np.divide(squares**2, fourths, out=np.zeros(n), where=squares > _NOTHING * baseline)
+    told = (covariance.row >= 0) & (baseline > 0) & (number > _ONE)
+    tells = scores.clusters >= FEWEST and bool(told.any())
+    effect = np.ones(n)
+    if tells:
+        effect[told] = steady_effects(boost * squares[told] / baseline[told], number[told], scores.clusters)
+        effect[(covariance.row >= 0) & ~told] = np.median(effect[told])
+    return Dependence(by, scores.clusters, effect, tells)
 
 
 def steady_effects(own: Floats, number: Floats, clusters: int) -> Floats:

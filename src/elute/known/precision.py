@@ -126,7 +126,7 @@ class Precision:
             "largest_log_se": self.largest_log_se,
             "median_log_se": self.median_log_se,
             "design_effect": shorten(self.design_effect),
-            "clusters": None if found is None else {"by": found.by, "number": found.clusters},
+            "clusters": None if found is None else {"by": found.by, "number": found.clusters, "tell": found.tells},
             "items_sampled": shares.items_sampled,
             "queries_sampled": shares.queries_sampled,
             "notes": list(self.notes),
@@ -226,11 +226,10 @@ def _find_dependence(
         alone = rows._replace(cluster=np.arange(len(rows.item)))
         baseline = sum_squares(score_impressions(problem.cells, o, alone, sample.position), poisson)[0]
         found.append(find_effects(by, scores, poisson, baseline, 1.0))
-    return (
-        max(found, key=lambda one: one.typical)._replace(effect=np.max([one.effect for one in found], axis=0))
-        if found
-        else None
-    )
+    if not found:
+        return None
+    most = max(found, key=lambda one: (one.typical, one.tells))
+    return most._replace(effect=np.max([one.effect for one in found], axis=0))
 
 
 def _find_baseline(sample: Sample, w: Floats, poisson: Covariance) -> Floats:

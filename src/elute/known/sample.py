@@ -2,7 +2,8 @@
 
 Of a large log some queries are drawn, with their items, so that clusters stay whole. A factor with few cells would lose
 most of them by that: an item's chance is such that each of its factors keeps some. Each item has the weight 1/(its
-chance), and sums over items estimate those over all.
+chance), and sums over items estimate those over all. Items and queries have numbers that are the same wherever the log
+was counted (`canonical`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from elute.estimate.solve import boundary
 from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, number_merged, pose, total_by_factor
 from elute.identify.components import number_components
 from elute.kernels.jit import jit
+from elute.known.canonical import hash_items, rank_items, rank_queries
 
 CELLS = 1_000_000
 """Cells up to which all are used, and about as many of a sample."""
@@ -32,6 +34,8 @@ _FEW = 20
 """Cells of a factor that a sample leaves it, about, where the factor has as many."""
 
 _SEED = 0
+
+_Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,23 +73,30 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
     cells = choose_size(n) if cells is None else cells
     shown, clicked = (total_by_factor(whole.cells.factor, amounts, n) for amounts in whole.cells[2:])
     part = boundary.find_parts(whole.cells, n)[0]
-    query = None if counts.membership is None else _find_queries(counts.membership, whole.n_items)
+    hashed, members = hash_items(whole.cells), counts.membership
+    rank = None if members is None else rank_queries(hashed, members.item, members.query, members.queries)
+    query = None if members is None or rank is None else _find_queries(members, rank, whole.n_items)
     chosen, weight, fair = np.arange(whole.n_items), np.ones(whole.n_items), np.ones(whole.n_items, np.bool_)
     if len(whole.cells.factor) > cells:
         chance = _find_chances(whole.cells, cells, np.bincount(whole.cells.factor, minlength=n))
-        group = chosen if query is None else query
+        group = rank_items(hashed) if query is None else query
         luck = np.random.default_rng(_SEED).random(int(group.max()) + 1)[group]
-        chosen = np.flatnonzero(luck < chance)
-        weight, fair = 1.0 / chance[chosen], luck[chosen] < chance.min()
-        query = None if query is None else query[chosen]
-    cut = whole if len(chosen) == whole.n_items else _restrict(whole, select_items(whole.cells, chosen))
+        chosen, weight, fair = np.flatnonzero(luck < chance), 1.0 / chance, luck < chance.min()
+    chosen = chosen[np.argsort(hashed[chosen], kind="stable")]
     position = np.full(whole.n_items, -1)
     position[chosen] = np.arange(len(chosen))
-    members = None
-    if counts.membership is not None:
-        inside = position[counts.membership.item]
-        members = inside[inside >= 0], counts.membership.query[inside >= 0].astype(np.int64)
-    return Sample(cut, weight, fair, position, members, query, shown, clicked, part, whole.n_items)
+    return Sample(
+        Problem(select_items(whole.cells, chosen), whole.merged, whole.component, whole.factors),
+        weight[chosen],
+        fair[chosen],
+        position,
+        None if members is None or rank is None else _number_members(members, position, rank),
+        None if query is None else query[chosen],
+        shown,
+        clicked,
+        part,
+        whole.n_items,
+    )
 
 
 def choose_size(factors: int) -> int:
@@ -156,17 +167,21 @@ def _find_chances(cells: Cells, size: int, by_factor: NDArray[np.int64]) -> Floa
     return _find_largest(*cells[:2], wanted)
 
 
-def _restrict(whole: Problem, cells: Cells) -> Problem:
-    return Problem(cells, whole.merged, whole.component, whole.factors)
-
-
-def _find_queries(members: Membership, items: int) -> NDArray[np.int64] | None:
+def _find_queries(members: Membership, rank: Codes, items: int) -> NDArray[np.int64] | None:
     """The query of every item; None where some item has several."""
     if len(members.item) != items:
         return None
     out = np.empty(items, np.int64)
-    out[members.item] = members.query
+    out[members.item] = rank[members.query]
     return out
+
+
+def _number_members(members: Membership, position: NDArray[np.int64], rank: Codes) -> tuple[_Numbers, _Numbers]:
+    """Items of the sample and their queries."""
+    item, query = position[members.item], rank[members.query].astype(np.int64)
+    order = np.lexsort((item, query))
+    order = order[item[order] >= 0]
+    return item[order], query[order]
 
 
 @jit

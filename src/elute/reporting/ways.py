@@ -7,6 +7,7 @@ import shlex
 from elute.cells.factors import is_position
 from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY, Roles
 from elute.checking.check import Check
+from elute.engines.counts_folder.layout import is_counts
 from elute.fits.fit import Fit
 from elute.fits.folder import is_fit
 from elute.results.invocation import Invocation
@@ -17,13 +18,28 @@ def find_repair(check: Check, call: Invocation) -> tuple[str, str]:
     positions = {column for column in check.log.roles.bias if is_position(check.log.survey.factors, column)}
     repaired = [one for one in check.subsets or () if one.recoverable and positions <= set(one.bias)]
     if repaired:
-        columns = ",".join(repaired[-1].bias)
-        return call.with_option("bias", columns).command("check"), "with this choice the log is linked"
+        chosen = _name_log(check, call).with_option("bias", ",".join(repaired[-1].bias))
+        return chosen.command("check"), "with this choice the log is linked"
     if check.subsets is None and len(check.log.roles.bias) > 1:
         return call.command("check", "--explore"), "which bias column breaks it"
     if check.coarser and check.coarser[0].components == 1:
-        return call.with_option("item", ",".join(check.coarser[0].item)).command("check"), "with coarser items"
+        items = ",".join(check.coarser[0].item)
+        return _name_log(check, call).with_option("item", items).command("check"), "with coarser items"
     return suggest_plan(call, check.components, len(check.structure.root))
+
+
+def _name_log(check: Check, call: Invocation) -> Invocation:
+    """What other columns can be read from: of counts, whose columns are chosen for good, the log that was counted."""
+    log = check.log
+    if not is_counts(log.source):
+        return call
+    asked = {name: getattr(log.roles, name) for name in ("query", "click", "impressions", "session")}
+    options = {**call.options, **{name: value for name, value in asked.items() if value is not None}}
+    options |= {"bias": ",".join(log.roles.bias), "item": None}
+    if log.roles.item != (log.roles.query, DEFAULT_DOC):
+        options["item"] = ",".join(log.roles.item)
+    files = tuple(str(state["file"]) for state in log.engine.state if "file" in state)
+    return Invocation(files if len(files) > 1 else (log.engine.label,), options).with_filters(log.provenance().filters)
 
 
 def suggest_plan(call: Invocation, components: int, factors: int) -> tuple[str, str]:

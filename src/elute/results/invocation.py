@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from elute._util.text import format_number
 from elute._util.urls import hide_secrets
 from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 
@@ -72,5 +73,5 @@ def spell_options(options: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
-        words += [flag] if value is True else [flag, f"{value:g}" if isinstance(value, float) else str(value)]
+        words += [flag] if value is True else [flag, format_number(value) if isinstance(value, float) else str(value)]
     return words

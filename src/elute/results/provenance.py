@@ -8,6 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
+from elute._util.text import format_number
+from elute._util.urls import hide_secrets
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -49,12 +52,12 @@ class Provenance:
 
 def _to_plain(value: object) -> Any:
     """As JSON holds it and a command spells it; None for what neither can."""
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, bool | int | float):
         return value
-    if isinstance(value, Path):
-        return str(value)
+    if isinstance(value, str | Path):
+        return hide_secrets(str(value))
     if isinstance(value, Mapping):
-        return ",".join(f"{name}={number}" for name, number in value.items())
+        return ",".join(f"{name}={format_number(number)}" for name, number in value.items())
     if isinstance(value, list | tuple) and all(isinstance(part, int | float | str) for part in value):
-        return ",".join(map(str, value))
+        return ",".join(format_number(part) if isinstance(part, float) else str(part) for part in value)
     return None

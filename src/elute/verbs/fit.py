@@ -161,7 +161,7 @@ def _bootstrap(
     if column is None:
         raise EluteError("the log has no query column to draw by: name one with `cluster=`")
     by_query = column == log.roles.query and log.roles.items_within_queries
-    clusters = None if by_query else counts.read_clusters(column)
+    clusters = None if by_query else counts.read_clusters(column).refuse_nulls(column)
     drawn = draw(
         model,
         counts,

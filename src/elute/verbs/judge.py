@@ -26,7 +26,7 @@ def count_known(fields: Fields) -> str:
     """How many judgments there are, and how many of them can be stood behind."""
     judgments, queries, known = (format_count(fields[name]) for name in ("judgments", "queries", "known"))
     every = "can be stood behind" if known == judgments else f"are exported, of which {known} can be stood behind"
-    return f"{judgments} judgments of {queries} queries {every}"
+    return f"{judgments} judgments of {queries} {'query' if queries == '1' else 'queries'} {every}"
 
 
 class Judged(Recorded):

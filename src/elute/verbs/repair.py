@@ -74,7 +74,11 @@ def merge(
     else:
         raise EluteError("a plan of least distortion weighs consequences: leave out `consequence=False`")
     made = plan.provenance.with_options(
-        bias_features=bias_features, weights=weights, prefer=None if prefer == "cost" else prefer, date=date
+        bias_features=bias_features,
+        weights=weights,
+        propensity=_name(propensity),
+        prefer=None if prefer == "cost" else prefer,
+        date=date,
     )
     return replace(plan, provenance=made)
 
@@ -143,6 +147,7 @@ def swap(
         date=date,
         progress=progress,
     )
+    merging = {} if first is None else first.provenance.options
     made = plan.provenance.with_options(
         fixed=list(fixed) or None,
         movable=list(movable) or None,
@@ -150,6 +155,10 @@ def swap(
         days=days,
         log_days=log_days,
         top=None if top == TOP else top,
+        bias_features=merging.get("bias_features"),
+        weights=merging.get("weights"),
+        relevance=_name(relevance),
+        propensity=_name(propensity),
         target_se=None if target_se == TARGET_SE else target_se,
         max_position_change=max_position_change,
         only_positions=only_positions,
@@ -160,6 +169,11 @@ def swap(
         date=date,
     )
     return replace(plan, provenance=made)
+
+
+def _name(given: Given | None) -> str | Path | None:
+    """A column or file; None for what a command cannot repeat."""
+    return given if isinstance(given, str | Path) else None
 
 
 def _features(check: Check, given: str | Sequence[str] | Table | None) -> tuple[list[str] | None, pa.Table | None]:

@@ -50,7 +50,7 @@ class Groups:
 
 def read_groups(counts: Counts, column: str) -> Groups:
     """Groups by the values of a column of the log, in the order of their text: an engine's may change between runs."""
-    found = counts.read_clusters(column)
+    found = counts.read_clusters(column).refuse_nulls(column)
     if found.values is None:
         return Groups(column, found)
     names = np.array([str(value) for value in found.values.to_pylist()])

@@ -143,7 +143,7 @@ def _tabulate_isolated(check: Check) -> Table:
 def _tabulate_subsets(check: Check) -> Table:
     table = _make_table("Which bias column breaks it", "bias columns", "factors", "components", "rankable", "")
     for subset in check.subsets or ():
-        mark = Text("✓", style="green") if subset.recoverable else Text("✗", style="red")
+        mark = Text("linked") if subset.recoverable else Text("apart", style="red")
         figures = (format_count(subset.factors), format_count(subset.components), format_share(subset.rankable_share))
         table.add_row(Text(", ".join(subset.bias)), *figures, mark)
     return table

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
@@ -85,7 +84,8 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     how = f"{fit.model}: {ended} after {format_count(n)} iteration{'' if n == 1 else 's'}"
     text, knowledge = Text(), describe_knowledge(fit.summary)
     if knowledge and not fit.summary["baseline"]:
-        text.append(f"{SIGNS[fit.summary['rung']]} {knowledge}\n", style=_STYLES[fit.summary["rung"]])
+        sign, style = SIGNS[fit.summary["rung"]], _STYLES[fit.summary["rung"]]
+        text.append(f"{sign if estimator.converged_ else '!'} {knowledge}\n", style=style)
     text.append(f"{how} ({estimator.seconds_:.2f} s), log-likelihood {estimator.log_likelihood_:,.1f}.", style="bold")
     if estimator.reason_:
         text.append(f"\n{to_one_line(estimator.reason_, 400)}", style="red")
@@ -132,19 +132,12 @@ def _describe_priors(chosen: Priors) -> str:
     return "; ".join(words)
 
 
-def _find_errors(fit: Fit, estimator: Estimator) -> NDArray[np.float64]:
-    """Of log propensities, with what clusters add where that was measured."""
-    table = fit.propensities
-    if table is None or "log_se_clusters" not in table.column_names:
-        return estimator.propensity_log_se_
-    return np.asarray(table["log_se_clusters"].to_numpy())
-
-
 def _describe_dependence(known: dict[str, Any]) -> str:
     """What the error bars take in."""
-    times, by = known["design_effect"] ** 0.5, known["clusters"]["by"]
+    times, clusters = known["design_effect"] ** 0.5, known["clusters"]
+    number = f"{format_count(clusters['number'])} cluster{'' if clusters['number'] == 1 else 's'} by {clusters['by']}"
     more = f"{times:.2g} times those of independent clicks" if times > 1.005 else "those of independent clicks"
-    return f"  Error bars: {more} ({format_count(known['clusters']['number'])} clusters by {by})"
+    return f"  Error bars: {more} ({number}{'' if clusters['tell'] else ', which cannot tell'})"
 
 
 def _tabulate_curve(fit: Fit, estimator: Estimator) -> Table:
@@ -160,7 +153,7 @@ def _tabulate_curve(fit: Fit, estimator: Estimator) -> Table:
     table.add_column("propensity", no_wrap=True, min_width=width)
     for head in ("", "± 2 se\nof log", "click\nrate", "relative\nrate"):
         table.add_column(head, justify="right")
-    errors, rates = _find_errors(fit, estimator), fit.click_rates
+    errors, rates = fit.propensity_errors, fit.click_rates
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = rates / rates[find_references(estimator.propensity_, scale)]
     for code, factor in enumerate(to_rows(estimator.factors_, range(min(len(errors), _SHOWN)))):

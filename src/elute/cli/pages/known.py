@@ -11,7 +11,7 @@ from rich.text import Text
 from elute.cells.factors import describe
 from elute.checking.check import Check
 from elute.cli.text import format_count, format_share, to_one_line
-from elute.known.dependence import FEWEST
+from elute.known.dependence import Dependence
 
 _SHOWN = 6
 
@@ -31,14 +31,15 @@ def list_knowledge(check: Check) -> list[tuple[str, str]]:
         right = f"{shares.pairs_right:.0%} expected right"
         rows.append((format_share(shares.queries_ordered), f"of the pairs in a query are certain at 95%; {right}"))
     if found.dependence is not None:
-        rows.append(_describe_dependence(found.design_effect**0.5, found.dependence.by, found.dependence.clusters))
+        rows.append(_describe_dependence(found.dependence))
     return rows
 
 
-def _describe_dependence(times: float, by: str, clusters: int) -> tuple[str, str]:
+def _describe_dependence(found: Dependence) -> tuple[str, str]:
     """By how much errors grow as clicks depend on each other, which the figures above take in."""
-    number = f"{format_count(clusters)} cluster{'' if clusters == 1 else 's'} by {to_one_line(by)}"
-    if clusters < FEWEST:
+    times, clusters = found.typical**0.5, found.clusters
+    number = f"{format_count(clusters)} cluster{'' if clusters == 1 else 's'} by {to_one_line(found.by)}"
+    if not found.tells:
         return "–", f"clicks may depend on each other: {number} cannot tell"
     if times < 1.005:
         return "1 ×", f"no sign that clicks depend on each other ({number})"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from elute._util.text import format_number
 from elute.cli.options import NOT_RECOVERABLE, adds_bounds, reads_log
 from elute.progress import Progress
 from elute.results.invocation import Invocation
@@ -101,7 +102,7 @@ def check(
     if as_json:
         click.echo(verdict.to_json())
     else:
-        words = [] if target_log_se == TARGET else ["--target-log-se", f"{target_log_se:g}"]
+        words = [] if target_log_se == TARGET else ["--target-log-se", format_number(target_log_se)]
         words += [] if require == "estimable" else ["--require", require]
         page.show(Console(), verdict, call, page.Given(plan, tuple(words)))
         if verdict.generic is not None:

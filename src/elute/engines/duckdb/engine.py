@@ -230,7 +230,7 @@ class DuckDBEngine:
     def _read_clusters(
         self, roles: Roles, survey: Survey, items: KeyTable, factors: KeyTable, column: str
     ) -> Clustered:
-        """Cells by the values of a column; rows without one would belong to no cluster, and are refused."""
+        """Cells by the values of a column."""
         if column not in self.columns:
             raise EluteError(f"{self.label} has no column '{column}' to cluster by")
         total = "count(*)" if roles.impressions is None else f"sum({values.impressions_sql(roles, self._source.types)})"
@@ -240,13 +240,9 @@ class DuckDBEngine:
             f"sum({values.clicks_sql(roles, self._source.types)})::BIGINT AS elute_clicked FROM {self._keyed_relation} "
             f"{quoting.where_clause(self._usable_conditions(roles, survey.nulls))} GROUP BY ALL"
         )
-        if table["elute_cluster"].null_count:
-            raise EluteError(f"{self.label}: '{column}' is null in some rows, which belong to no cluster; fill them in")
-        cluster = table["elute_cluster"].combine_chunks().dictionary_encode()
         keys = (table[f"elute_{kind}"].to_numpy() for kind in ("item", "factor"))
         item, factor = (known.find(key) for known, key in zip((items, factors), keys, strict=True))
-        shown, clicked = (table[f"elute_{kind}"].to_numpy() for kind in ("shown", "clicked"))
-        return Clustered(cluster.indices.to_numpy(), item, factor, shown, clicked, cluster.dictionary)
+        return Clustered.from_table(table, "elute_cluster", item, factor)
 
     def _read_batches(
         self,

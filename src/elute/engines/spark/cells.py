@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +10,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.counts import Cells, Counts, Membership
+from elute._util.matching import id_columns, match
+from elute.cells.counts import Cells, Clustered, Counts, Membership
 from elute.cells.survey import Survey
 from elute.engines.counting import index_keys
 from elute.engines.spark.blocks import CellBlock, unpack
 from elute.engines.spark.exchange import Exchange
-from elute.engines.spark.frame import SparkFrame, restore_unsigned
+from elute.engines.spark.frame import SparkFrame, restore_unsigned, sql
 from elute.engines.spark.partitions import SparkPartitions
 from elute.engines.spark.worker import CountingJob
+from elute.engines.sql import values
 from elute.errors import EluteError
 
 if TYPE_CHECKING:
@@ -30,11 +33,12 @@ class SparkCells:
     """Blocks on the executors' disks; a lost partition is counted again from the log."""
 
     def __init__(
-        self, log: SparkFrame, exchange: Exchange, blocks: DataFrame, job: CountingJob, survey: Survey
+        self, log: SparkFrame, exchange: Exchange, blocks: DataFrame, job: CountingJob, survey: Survey, seed: int
     ) -> None:
+        """`seed`: of the factors' hashes."""
         from pyspark import StorageLevel
 
-        self._log, self._exchange, self._job, self._survey = log, exchange, job, survey
+        self._log, self._exchange, self._job, self._survey, self._seed = log, exchange, job, survey, seed
         self._kept = blocks.persist(StorageLevel.DISK_ONLY)
 
     def close(self) -> None:
@@ -75,6 +79,7 @@ class SparkCells:
             membership=None if self._job.roles.query is None else _concat_membership(blocks),
             collision_bound=0.0 if self._job.exact else len(keys) * (len(keys) - 1) / 2**65,
             read_items=lambda: self._read_items(keys, blocks),
+            read_clusters=lambda column: self._read_clusters(keys, blocks, column),
         )
 
     def _read_items(self, keys: NDArray[np.uint64], blocks: list[CellBlock]) -> pa.Table:
@@ -87,6 +92,30 @@ class SparkCells:
             raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
         order = np.argsort(index_keys(keys).find(table["elute_key"].to_numpy().view(np.uint64)))
         return table.drop_columns("elute_key").rename_columns(columns).take(pa.array(order))
+
+    def _read_clusters(self, keys: NDArray[np.uint64], blocks: list[CellBlock], column: str) -> Clustered:
+        """Cells by the values of a column."""
+        from pyspark.sql import functions as f
+
+        if column not in self._log.types:
+            raise EluteError(f"{self._log.label} has no column '{column}' to cluster by")
+        roles = replace(self._job.roles, session=column)
+        own, types = self._log.shorten_roles(roles)
+        shown = "count(1)" if own.impressions is None else f"sum({values.impressions_sql(own, types)})"
+        items = {f"item{i}": f.col(name) for i, name in enumerate(own.item)} if self._job.exact else {}
+        items = items or {"item": f.xxhash64(*own.item)}
+        by = {**items, "factor": f.xxhash64(f.lit(self._seed), *own.bias), "cluster": f.col(str(own.session))}
+        cells = self._log.usable_rows(roles).groupBy(*(key.alias(name) for name, key in by.items()))
+        amounts = {"elute_shown": shown, "elute_clicked": f"sum({values.clicks_sql(own, types)})"}
+        sums = (sql(f"({total})::BIGINT").alias(name) for name, total in amounts.items())
+        table = self._exchange.fetch(cells.agg(*sums), "clusters")
+        item: NDArray[np.integer]
+        if self._job.exact:
+            item = match(id_columns(table, list(items)), id_columns(self._read_items(keys, blocks), list(roles.item)))
+        else:
+            item = index_keys(keys).find(table["item"].to_numpy().view(np.uint64))
+        factor = index_keys(self._survey.keys).find(table["factor"].to_numpy().view(np.uint64))
+        return Clustered.from_table(table, "cluster", item, factor)
 
     def _select_names(self) -> DataFrame:
         """The items' columns and their keys."""
@@ -108,9 +137,9 @@ def _concat_membership(blocks: list[CellBlock]) -> Membership:
     before = np.cumsum([0, *(len(block.item) for block in blocks)])
     member = np.concatenate([block.member + first for block, first in zip(blocks, before, strict=False)])
     shown = np.concatenate([block.shown for block in blocks])
-    values = [chunk for block in blocks if block.queries is not None for chunk in block.queries.chunks]
-    if values:
-        encoded = pa.concat_arrays(values).dictionary_encode()
+    named = [chunk for block in blocks if block.queries is not None for chunk in block.queries.chunks]
+    if named:
+        encoded = pa.concat_arrays(named).dictionary_encode()
         queries, code = len(encoded.dictionary), encoded.indices.to_numpy()
     else:
         names, code = np.unique(np.concatenate([block.query for block in blocks]), return_inverse=True)

@@ -253,7 +253,7 @@ class SparkEngine:
         if self._cells is None:
             job = self._make_job(roles, survey)
             rows = self._map_items(job, pack_blocks(job), BLOCKS)
-            self._cells = SparkCells(self._log, self._exchange, rows, job, survey)
+            self._cells = SparkCells(self._log, self._exchange, rows, job, survey, self._seed)
         return self._cells
 
     def _summarise(self, roles: Roles, survey: Survey) -> DataFrame:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from elute._util.text import format_count, to_one_line
 from elute.cells.factors import describe, index_rows, is_position, row_key, to_rows
 from elute.checking.check import Check
+from elute.fits.contents import find_error_column
 from elute.fits.fit import Fit
 from elute.reporting.charts.looks import (
     ACCENT,
@@ -87,13 +88,14 @@ def _list_points(check: Check, table: pa.Table, position: str, alone: str = "") 
     parts = table["component"].to_pylist() if several else [0] * table.num_rows
     shown: dict[str, int] = {}
     points = []
-    named = to_rows(table.select([*bias, "propensity", "log_se"]), range(table.num_rows))
+    errors = find_error_column(table)
+    named = to_rows(table.select([*bias, "propensity", errors]), range(table.num_rows))
     for row, part in zip(named, parts, strict=True):
         context = ", ".join(f"{column} {to_one_line(row[column], 24)}" for column in others) or alone
         context += f", component {part + 1}" if several else ""
         code = where.get(row_key({column: row[column] for column in bias}))
         shown[context] = shown.get(context, 0) + (0 if code is None else int(check.log.survey.impressions[code]))
-        value, error = row["propensity"], row["log_se"]
+        value, error = row["propensity"], row[errors]
         if isinstance(value, float) and value > 0 and isinstance(row[position], int | float):
             points.append({"x": row[position], "y": value, "series": context, **_error_bar(value, error)})
     first = sorted(shown, key=lambda context: (-shown[context], context))[:_CONTEXTS]
@@ -164,7 +166,7 @@ def _draw_without_position(table: pa.Table, bias: list[str], title: str, chart_k
     order = np.argsort(-np.nan_to_num(values, nan=-1.0), kind="stable")
     order = order[np.isfinite(values[order])]
     chosen = order if len(order) <= _BARS else np.concatenate([order[: _BARS // 2], order[-(_BARS // 2) :]])
-    errors = np.asarray(table["log_se"].to_numpy(), np.float64)
+    errors = np.asarray(table[find_error_column(table)].to_numpy(), np.float64)
     points = [
         {
             "label": to_one_line(describe(row), 40),

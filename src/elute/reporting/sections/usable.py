@@ -59,6 +59,12 @@ def _write_caption(check: Check) -> str:
     if found is None or found.dependence is None:
         return "Errors are those of independent clicks: the log names no clusters."
     times, by = found.design_effect**0.5, to_one_line(found.dependence.by)
+    if not found.dependence.tells:
+        return (
+            f"Errors are those of independent clicks: clusters by {by} cannot tell whether clicks depend on each other."
+        )
+    if times < 1.005:
+        return f"Errors are those of independent clicks: no sign that clicks of one {by} depend on each other."
     return f"Errors take in that clicks depend on each other: {times:.2g} times those of independent clicks, by {by}."
 
 
