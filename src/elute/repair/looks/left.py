@@ -40,7 +40,7 @@ class SwapEnds(NamedTuple):
     expected_target: Floats
 
 
-def find_left(ends: SwapEnds, variance: Floats, goal: Floats, shared: Floats) -> Lacking:
+def find_left(ends: SwapEnds, variance: Floats, goal: float, shared: Floats) -> Lacking:
     """By swap, from its link's variance now and the one wanted, and how many swaps that link has."""
     n_s, n_t = (cells.impressions.astype(np.float64) for cells in (ends.source, ends.target))
     q_s, q_t = _find_odds(ends.source, ends.expected_source), _find_odds(ends.target, ends.expected_target)

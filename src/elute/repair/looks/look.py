@@ -74,8 +74,8 @@ def follow_plan(
         _find_rates(look_up(counts, item, source)),
         np.array([swap.click_probability for swap in plan.swaps]),
     )
-    goal, effect = sequence.goal / found.effect[which], found.effect[which]
-    left = find_left(ends, found.variance[which] / effect, goal, shared[which].astype(np.float64))
+    effect = float(np.median(found.effect))  # a link's own is a poor forecast while its clicks are few
+    left = find_left(ends, found.variance[which] / effect, sequence.goal / effect, shared[which].astype(np.float64))
     seen = look_up(
         new,
         find_rows(new.items, [swap.item for swap in plan.swaps]),
