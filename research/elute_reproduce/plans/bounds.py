@@ -31,10 +31,10 @@ def run(study: Study) -> Reproduction:
         title="Do bounds across components hold?",
         source="`elute check --bounds`",
         settings=(
-            f"{study.seeds * _DRAWS} logs from each of {len(WORLDS)} worlds, with the same pages shown and other clicks.",
-            "Held: the share of logs in which every interval of every factor and scale holds the truth at once, without "
-            "an assumption and with log propensities that do not rise with position. Noticed: the share in which elute "
-            "says that this assumption contradicts the log.",
+            f"{study.seeds * _DRAWS} logs from each of {len(WORLDS)} worlds, with the same pages and other clicks.",
+            "Held: the share of logs in which every interval of every factor and scale holds the truth at once, "
+            "without an assumption and with log propensities that do not rise with position. Noticed: the share in "
+            "which elute says that this assumption contradicts the log.",
             "Ordered: the share of pairs of items of one query in different components that the bounds put in order.",
         ),
         compared=compared,

@@ -86,7 +86,7 @@ def watch_link(world: LinkWorld, runs: int, looks: int, rng: Generator, with_clu
     return sum_up(error, variances[0] + variances[1], shown, sequence)
 
 
-def sum_up(error: Floats, variance: Floats, shown: NDArray[np.int64], sequence: ConfidenceSequence) -> Looks:
+def sum_up(error: Floats, variance: Floats, shown: NDArray[np.number], sequence: ConfidenceSequence) -> Looks:
     """From errors and variances by run and look, and impressions of the new pair by look."""
     half, naive = sequence.find_half_widths(variance), Z * np.sqrt(variance)
     finite = np.isfinite(variance)
