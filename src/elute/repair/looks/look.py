@@ -132,8 +132,8 @@ def _find_swaps(plan: SwapPlan, counts: Counts) -> tuple[Ints, Ints, Ints]:
 
 
 def _find_target_se(plan: SwapPlan) -> float:
-    """What the plan was asked for; its provenance has what was not the default."""
-    return float(plan.provenance.options.get("target_se", TARGET_SE))
+    """What the plan was asked for."""
+    return float(plan.limits.get("target_se", TARGET_SE))
 
 
 def _describe_swaps(

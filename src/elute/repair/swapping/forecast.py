@@ -90,11 +90,10 @@ class Forecast:
 
 
 def find_effects(check: Check) -> Floats:
-    """Design effects of the log's factors, 1 where clusters were not looked at."""
-    n, found = check.counts.n_factors, check.precision
-    if found is None or found.dependence is None:
-        return np.ones(n)
-    return np.asarray(found.dependence.effect)[found.sample.problem.merged]
+    """Design effects of the log's factors: the typical one for all, as that of a single factor is a poor estimate; 1
+    where clusters were not looked at."""
+    found = check.precision
+    return np.full(check.counts.n_factors, 1.0 if found is None else found.design_effect)
 
 
 def _unite(counts: Counts, shown: Shown) -> tuple[Ints, NDArray[np.int32], Floats, Floats]:
