@@ -89,12 +89,19 @@ def compare(rows: int, repeats: int) -> None:
 
 
 def executors() -> list[int]:
-    """Processes of Spark's executors on this machine."""
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,args"], check=True, capture_output=True, text=True).stdout
-    mine = [
-        line.split()[0] for line in listed.splitlines() if "CoarseGrainedExecutorBackend" in line and "java" in line
-    ]
-    return sorted(int(pid) for pid in mine)
+    """Processes of this session's executors: others on the machine are not ours to kill."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], check=True, capture_output=True, text=True).stdout
+    rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+    parent = {int(row[0]): int(row[1]) for row in rows}
+    found = [int(row[0]) for row in rows if "CoarseGrainedExecutorBackend" in row[-1] and "java" in row[-1]]
+    return sorted(process for process in found if _descends(process, parent))
+
+
+def _descends(process: int, parent: dict[int, int]) -> bool:
+    """Whether a process was started by this one, or by one that was."""
+    while process in parent and process != os.getpid():
+        process = parent[process]
+    return process == os.getpid()
 
 
 def killed(rows: int) -> None:

@@ -20,7 +20,7 @@ def test_a_killed_executor_does_not_change_the_answer(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
-    environment = {**os.environ, "BENCH_ROWS": "100000", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "BENCH_ROWS": "100000", "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "src")))}
     command = [sys.executable, "-m", "benchmarks.spark", "--cluster"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

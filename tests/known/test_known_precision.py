@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -87,11 +88,11 @@ def test_where_a_log_was_counted_does_not_matter(monkeypatch: pytest.MonkeyPatch
     assert members is not None
     order, renamed = rng.permutation(counts.n_items), rng.permutation(members.queries).astype(np.int32)
     place = np.argsort(order).astype(np.int32)
-    offsets, *amounts = select_items(Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks), order)
+    cells = select_items(Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks), order)
     moved = Membership(members.queries, renamed[members.query], place[members.item], members.impressions)
-    other = Counts(offsets, *amounts, counts.factors, moved, 0.0, lambda: counts.items.take(order))
-    for cells in (10**9, counts.n_cells // 2):
-        one, two = (measure(sample_counts(some, None, cells), query="query_id") for some in (counts, other))
+    other = replace(counts, **cells._asdict(), membership=moved)
+    for size in (10**9, counts.n_cells // 2):
+        one, two = (measure(sample_counts(some, None, size), query="query_id") for some in (counts, other))
         assert one.sample.problem.n_items == two.sample.problem.n_items
         np.testing.assert_array_equal(one.log_se, two.log_se)
         assert one.to_dict() == two.to_dict()

@@ -42,6 +42,28 @@ def test_each_command_runs_as_printed(name: str, tmp_path: Path) -> None:
         words = find_next(outcome)
 
 
+_RANKINGS = {
+    "q1 3 4 5\nq2 4 3 5\nq3 5 3 4\n": ["check", "check", "report"],
+    "q1 3 4 5\nq2 6 7 8\n": ["check", "repair", "check", "report"],
+    "q1 3 4 5\nq1 4 3 5\nq1 3 5 4\n": ["check", "report"],
+}
+"""Coarser items link the first, nothing but a plan the second; the third is linked."""
+
+
+@pytest.mark.parametrize("text", _RANKINGS)
+def test_rankings_without_clicks_lead_to_a_page(text: str, tmp_path: Path) -> None:
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "train.init_list").write_text(text)
+    words: list[str] | None = ["check", "lists"]
+    for verb in _RANKINGS[text]:
+        assert words is not None and words[0] == verb
+        outcome = call_elute(*words, cwd=tmp_path)
+        assert outcome.code in (0, 3), outcome.err
+        assert "✓" not in outcome.out or verb == "repair"
+        words = find_next(outcome)
+    assert (tmp_path / "report.html").exists()
+
+
 def test_counts_lead_back_to_the_log_where_they_lack_the_columns(tmp_path: Path) -> None:
     """Counts have their bias columns for good."""
     rows = dense().rename_columns(["q", "d", "position", "clicked"])

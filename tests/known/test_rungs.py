@@ -101,11 +101,18 @@ def test_a_factor_that_was_never_clicked_is_not_known() -> None:
     assert "position 5" in fields["verdict"]
 
 
-def test_nothing_clicked_and_no_clicks_at_all() -> None:
+def test_nothing_clicked_and_no_clicks_at_all(tmp_path: Path) -> None:
     silent = make_log([(query, doc, place, 0) for query, doc, place, _ in list_pages(3, 5)])
     check = elute.check(elute.read_log(silent))
     assert (check.rung, check.to_dict()["estimable"]) == ("linked", False)
     assert "nothing was clicked" in check.sentence
+    assert (check.look.sign, check.card().tone) == ("✗", "bad")
+    (tmp_path / "train.init_list").write_text("q 1 2\nq 2 1\n")
+    with elute.read_log(tmp_path) as log:
+        bare = elute.check(log)
+    assert (bare.rung, bare.precision) == ("linked", None)
+    assert bare.look == ("≈", "warn", "Linked")
+    assert (bare.card().tone, bare.card().word) == ("warn", "Linked")
 
 
 def test_one_factor_has_nothing_to_debias() -> None:

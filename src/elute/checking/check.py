@@ -22,7 +22,7 @@ from elute.checking.growth import FORWARD, Stage, grow, join_stages
 from elute.checking.measured import measure_log
 from elute.checking.missing import find_missing
 from elute.checking.probability import SHARES, Point, sample_curve
-from elute.checking.rung import TONES, WORDS, Bar, Rung, find_rung, reaches, write_sentence
+from elute.checking.rung import Bar, Look, Rung, find_look, find_rung, reaches, write_sentence
 from elute.checking.thin import Filter, propose_filter
 from elute.identify.components import Components, LinkingPlan, find_components
 from elute.identify.merged import MergedFactors
@@ -204,6 +204,11 @@ class Check(Result):
             ],
         }
 
+    @property
+    def look(self) -> Look:
+        """How the verdict is shown."""
+        return find_look(self.rung, self.log.roles.click is not None)
+
     @classmethod
     def describe(cls, fields: Fields) -> Card:
         whole = fields["recoverable"]
@@ -216,12 +221,12 @@ class Check(Result):
         names = [_name_component(number, part) for number, part in enumerate(fields["component_details"], start=1)]
         chart = None if whole else Bars("Impressions by component", names, sizes)
         notes = [*describe_filters(fields), *(warning["message"] for warning in fields["warnings"])]
-        rung, known = fields["rung"], fields["precision"]
+        known = fields["precision"]
         if known is not None:
             figures.append((format_share(known["impressions_known_share"]), "of impressions with a known propensity"))
             if known["queries_ordered_share"] is not None:
                 figures.append((format_share(known["queries_ordered_share"]), "of pairs in queries certain"))
-        word, tone = WORDS[rung], TONES[rung]
+        _, tone, word = find_look(fields["rung"], fields["clicks"] is not None)
         if not whole and ranked == 1:
             word, tone = "Recoverable query by query", "warn"
         if whole and fields.get("caution"):

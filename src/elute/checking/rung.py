@@ -6,7 +6,7 @@ of the likelihood does not exist. `loose`: estimable, not to the precision asked
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,26 @@ RUNGS: tuple[Rung, ...] = get_args(Rung)
 BARS: dict[Bar, Rung] = {"linked": "linked", "estimable": "loose", "known": "known"}
 """What a pipeline may ask for, and the least rung that meets it."""
 
-SIGNS: dict[Rung, str] = {"apart": "✗", "linked": "✗", "loose": "≈", "known": "✓"}
-TONES: dict[Rung, Tone] = {"apart": "bad", "linked": "bad", "loose": "warn", "known": "good"}
-WORDS: dict[Rung, str] = {
-    "apart": "Apart",
-    "linked": "Linked, not estimable",
-    "loose": "Estimable, not precisely known",
-    "known": "Known",
+
+class Look(NamedTuple):
+    """How a rung is shown."""
+
+    sign: str
+    tone: Tone
+    word: str
+
+
+LOOKS: dict[Rung, Look] = {
+    "apart": Look("✗", "bad", "Apart"),
+    "linked": Look("✗", "bad", "Linked, not estimable"),
+    "loose": Look("≈", "warn", "Estimable, not precisely known"),
+    "known": Look("✓", "good", "Known"),
 }
+
+
+def find_look(rung: Rung, clicks: bool) -> Look:
+    """`clicks`: whether the log has any column of them. Where it has none, linked is all that can be asked of it."""
+    return Look("≈", "warn", "Linked") if rung == "linked" and not clicks else LOOKS[rung]
 
 
 def find_rung(connected: bool, precision: Precision | None, assumed: bool) -> Rung:

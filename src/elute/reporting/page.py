@@ -12,7 +12,6 @@ from elute._util.files import write_text
 from elute._util.text import format_count, format_share, to_one_line
 from elute.checking.check import Check
 from elute.checking.check import check as run_check
-from elute.checking.rung import TONES, WORDS
 from elute.errors import EluteError
 from elute.estimate.inference.certificate import Certificate
 from elute.fits.fit import Fit
@@ -57,9 +56,9 @@ class Report(Result):
         """A tone, a word, and a sentence."""
         check, repaired = self.check, self.repaired
         if check.recoverable:
-            return TONES[check.rung], WORDS[check.rung], to_one_line(check.sentence, 600)
+            return check.look.tone, check.look.word, to_one_line(check.sentence, 600)
         if repaired is not None and repaired.recoverable and self.plan is not None:
-            word = f"With a {self.plan.method} plan: {WORDS[repaired.rung].lower()}"
+            word = f"With a {self.plan.method} plan: {repaired.look.word.lower()}"
             if repaired.merged is not None and repaired.caution:
                 word = f"With a {self.plan.method} plan: {repaired.merged.word.lower()}"
             tone: Tone = "warn" if repaired.reaches("estimable") else "bad"

@@ -23,8 +23,9 @@ def find_repair(check: Check, call: Invocation) -> tuple[str, str]:
     if check.subsets is None and len(check.log.roles.bias) > 1:
         return call.command("check", "--explore"), "which bias column breaks it"
     if check.coarser and check.coarser[0].components == 1:
-        items = ",".join(check.coarser[0].item)
-        return _name_log(check, call).with_option("item", items).command("check"), "with coarser items"
+        return call.with_option("item", ",".join(check.coarser[0].item)).command("check"), "with coarser items"
+    if check.log.roles.click is None:  # a swap plan rests on clicks
+        return _suggest_merging(call)
     return suggest_plan(call, check.components, len(check.structure.root))
 
 
@@ -47,6 +48,10 @@ def suggest_plan(call: Invocation, components: int, factors: int) -> tuple[str, 
     if components == factors:
         words = "--method", "swap", "--out", "plan.json"
         return call.command("repair", *words), "merging would leave one propensity for all: show items elsewhere"
+    return _suggest_merging(call)
+
+
+def _suggest_merging(call: Invocation) -> tuple[str, str]:
     return call.command("repair", "--method", "merge", "--out", "plan.json"), "the cheapest offline repair"
 
 

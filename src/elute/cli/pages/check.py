@@ -13,7 +13,6 @@ from rich.text import Text
 from elute.cells.factors import describe
 from elute.cells.filters import describe_filters
 from elute.checking.check import Check
-from elute.checking.rung import SIGNS, TONES
 from elute.cli.pages import growth, known
 from elute.cli.pages.bounds import show_bounds
 from elute.cli.text import format_count, format_share, list_rows, to_one_line
@@ -63,7 +62,7 @@ def _list_sections(check: Check) -> list[RenderableType]:
 
 
 def _write_verdict(check: Check) -> Text:
-    return Text(f"{SIGNS[check.rung]} {check.sentence}", style=_STYLES[TONES[check.rung]])
+    return Text(f"{check.look.sign} {check.sentence}", style=_STYLES[check.look.tone])
 
 
 _STYLES = {"good": "bold green", "warn": "bold yellow", "bad": "bold red", "calm": "bold"}
@@ -190,10 +189,10 @@ def _find_next(check: Check, call: Invocation, given: Given) -> tuple[str, str]:
     """The command that leads on from this rung, and why."""
     if check.plan is not None and check.plan.method == "swap":
         return call.command("check", *given.words), "once these swaps have been shown to users and logged"
-    if check.log.roles.click is None:
-        if check.recoverable:
-            return call.command("check", "--explore"), "clicks say more: name their column with --click"
-        return call.command("repair", "--method", "merge", "--out", "plan.json"), "the cheapest offline repair"
+    if check.log.roles.click is None and check.recoverable:
+        words = () if given.plan is None else ("--plan", given.plan)
+        report = call.command("report", *words, "--out", "report.html")
+        return report, "all on one page; clicks say more: name their column with --click"
     if check.rung in ("loose", "known"):
         words = () if given.plan is None else ("--plan", given.plan)
         return call.command("fit", *words, "--out", "fit"), _describe_fit(check)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elute.cells.factors import describe, to_rows
-from elute.checking.rung import SIGNS
+from elute.checking.rung import LOOKS
 from elute.cli.pages.bounds import show_bounds
 from elute.cli.text import format_count, to_one_line
 from elute.estimate.models.base import Estimator
@@ -84,7 +84,7 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     how = f"{fit.model}: {ended} after {format_count(n)} iteration{'' if n == 1 else 's'}"
     text, knowledge = Text(), describe_knowledge(fit.summary)
     if knowledge and not fit.summary["baseline"]:
-        sign, style = SIGNS[fit.summary["rung"]], _STYLES[fit.summary["rung"]]
+        sign, style = LOOKS[fit.summary["rung"]].sign, _STYLES[fit.summary["rung"]]
         text.append(f"{sign if estimator.converged_ else '!'} {knowledge}\n", style=style)
     text.append(f"{how} ({estimator.seconds_:.2f} s), log-likelihood {estimator.log_likelihood_:,.1f}.", style="bold")
     if estimator.reason_:
