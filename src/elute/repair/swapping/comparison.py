@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 
 LONGEST = 10.0
 
+_NOTHING = 1e-6
+
 _SHORTEST, _HALVINGS = 1e-3, 9
 
 
@@ -31,7 +33,7 @@ def describe_forecast(
     """The figures that plans and experiments are compared by."""
     return {
         "impressions": int(np.ceil(impressions)),
-        "users_lose": float(f"{users_lose:.6g}"),
+        "users_lose": float(f"{users_lose:.6g}") if users_lose > _NOTHING else 0.0,
         "log_lengths": float(f"{lengths:.6g}"),
         "days": None if log_days is None else float(f"{lengths * log_days:.6g}"),
         "largest_log_se_before": before.largest if before.parts == 1 else None,

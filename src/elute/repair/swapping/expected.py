@@ -122,20 +122,21 @@ def _fit(counts: Counts, pairs: Ints, progress: Progress) -> tuple[Floats, Float
     """Posterior and prior means of relevance, and propensities; a factor without a click counts as if it had half of
     one."""
     merged = merge_factors(counts.n_factors, pairs)
-    cells = Cells(*merge_cells(counts.offsets, counts.factor, counts.impressions, counts.clicks, merged))
-    n = int(merged.max()) + 1
-    one = np.zeros(n, np.int32)
-    fitted = PBM(relevance_prior="beta", progress=progress).fit_factors(Problem(cells, merged, one, counts.factors))
-    o = np.where(np.isfinite(fitted.o), fitted.o, 0.0)
+    cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
+    few = Cells(*merge_cells(*cells, merged))
+    problem = Problem(few, merged, np.zeros(int(merged.max()) + 1, np.int32), counts.factors)
+    found = PBM(relevance_prior="beta", progress=progress).fit_factors(problem).o
+    o = np.where(np.isfinite(found), found, 0.0)[merged]
     o = o / o.max()
-    population = fit_population(cells, o, np.zeros(n), one)
-    know = know_items(cells, o, np.zeros(n), population)
+    none, one = np.zeros(len(o)), np.zeros(len(o), np.int32)
+    population = fit_population(cells, o, none, one)
+    know = know_items(cells, o, none, population)
     r = np.nan_to_num(know.shape / know.rate)
     never = o == 0
     if never.any():
-        seen = np.bincount(cells.factor, cells.impressions * r.repeat(np.diff(cells.offsets)), n)
+        seen = np.bincount(cells.factor, cells.impressions * r.repeat(np.diff(cells.offsets)), len(o))
         o[never] = np.minimum(0.5 / np.maximum(seen[never], 0.5), o[~never].min())
-    return r, expect_items(cells, o, population), o[merged]
+    return r, expect_items(cells, o, population), o
 
 
 def _locate(counts: Counts, relevance: Floats, propensity: Floats, part: Ints) -> tuple[Floats, Ints]:
