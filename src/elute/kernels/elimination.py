@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from elute.kernels.blocks import map_chunks
 from elute.kernels.jit import jit
@@ -29,6 +30,9 @@ _AT_ONCE = 8
 
 _DELAY = 4
 """Steps whose gain in energy says how much is left."""
+
+_SMALL = 6
+"""Cells of an item, at most, that is turned into edges."""
 
 _FEW = 32
 """Neighbours that are sorted by insertion."""
@@ -47,19 +51,29 @@ class Elimination(NamedTuple):
     pivot: Floats
 
 
+class _Edges(NamedTuple):
+    """Of each factor, its neighbours by items of few cells, and the weights: the rows of a symmetric matrix."""
+
+    starts: Ints
+    node: Codes
+    weight: Floats
+
+
 class Solver:
-    """Solves with L of cells sorted by item. Items of one cell tell nothing and are left out; the others are taken in
-    the order of their first factors, so that what is read lies together."""
+    """Solves with L of cells sorted by item. Items of one cell tell nothing and are left out, those of few are turned
+    into edges between factors, of which there are fewer than cells where many items tie the same factors."""
 
     def __init__(self, offsets: Ints, factor: Codes, w: Floats, n_factors: int, seed: int = 0):
         size = np.diff(offsets)
-        ties = np.flatnonzero(size > 1)
-        ties = ties[np.argsort(factor[offsets[ties]], kind="stable")]
-        self.offsets = np.concatenate(([0], np.cumsum(size[ties])))
-        cell = np.repeat(offsets[ties] - self.offsets[:-1], size[ties]) + np.arange(self.offsets[-1])
-        self.factor, self.w, self.n_factors = factor[cell], w[cell], n_factors
-        draws = np.random.default_rng(seed).random(len(cell))
-        edges = _eliminate_items(self.offsets, self.factor, self.w, draws)
+        self.offsets, self.factor, self.w = _take_items(offsets, factor, w, np.flatnonzero(size > 1))
+        self.n_factors = n_factors
+        size = np.diff(self.offsets)
+        few = _take_items(self.offsets, self.factor, self.w, np.flatnonzero(size <= _SMALL))
+        self._stars = _take_items(self.offsets, self.factor, self.w, np.flatnonzero(size > _SMALL))
+        self._edges = _tie_factors(*few, n_factors)
+        upper = _take_upper(*self._edges)
+        draws = np.random.default_rng(seed).random(len(self._stars[1]))
+        edges = [np.concatenate(both) for both in zip(upper, _eliminate_items(*self._stars, draws), strict=True)]
         self.about = Elimination(*_eliminate_nodes(*edges, n_factors, seed))
 
     def solve(self, b: Floats, left: float) -> Floats:
@@ -70,10 +84,37 @@ class Solver:
         def solve_some(some: Ints) -> Floats:
             padded = np.zeros((n, _AT_ONCE))
             padded[:, : len(some)] = b[:, some]
-            x = _solve(self.offsets, self.factor, self.w, *self.about, padded, left, 10 * n + 100)
-            return x[:, : len(some)]
+            return _solve(self._edges, self._stars, self.about, padded, left, 10 * n + 100)[:, : len(some)]
 
         return np.concatenate(map_chunks(solve_some, np.arange(columns), _AT_ONCE), axis=1)
+
+
+def _take_items(offsets: Ints, factor: Codes, w: Floats, items: Ints) -> tuple[Ints, Codes, Floats]:
+    size = np.diff(offsets)[items]
+    starts = np.concatenate(([0], np.cumsum(size)))
+    cell = np.repeat(offsets[items] - starts[:-1], size) + np.arange(starts[-1])
+    return starts, factor[cell], w[cell]
+
+
+def _tie_factors(offsets: Ints, factor: Codes, w: Floats, n_factors: int) -> _Edges:
+    """w_s·w_t/T between the factors of every item, summed."""
+    size = np.diff(offsets)
+    total = np.repeat(np.add.reduceat(w, offsets[:-1]) if len(size) else np.empty(0), size)
+    half = csr_array((w / np.sqrt(total), factor, offsets), shape=(len(size), n_factors))
+    ties = csr_array(half.T @ half)
+    ties.setdiag(0.0)
+    ties.eliminate_zeros()
+    return _Edges(ties.indptr.astype(np.int64), ties.indices.astype(np.int32), ties.data)
+
+
+@jit
+def _take_upper(starts: Ints, node: Codes, weight: Floats) -> tuple[Codes, Codes, Floats]:
+    """Each edge once."""
+    one = np.empty(node.shape[0], np.int32)
+    for v in range(starts.shape[0] - 1):
+        one[starts[v] : starts[v + 1]] = v
+    kept = one < node
+    return one[kept], node[kept], weight[kept]
 
 
 @jit
@@ -219,8 +260,9 @@ def _eliminate_nodes(
 
 
 @jit
-def _apply(order: Codes, starts: Ints, node: Codes, weight: Floats, pivot: Floats, y: Floats) -> None:
+def _apply(about: Elimination, y: Floats) -> None:
     """Solve with the factorisation, in place."""
+    order, starts, node, weight, pivot = about
     for step in range(order.shape[0]):
         own = y[np.uint32(order[step])]
         for entry in range(starts[step], starts[step + 1]):
@@ -239,23 +281,26 @@ def _apply(order: Codes, starts: Ints, node: Codes, weight: Floats, pivot: Float
 
 
 @jit
-def _multiply(offsets: Ints, factor: Codes, w: Floats, v: Floats, out: Floats) -> None:
-    """L·v, as `elute.estimate.solve.laplacian.multiply` has it for one column."""
+def _multiply(edges: _Edges, stars: tuple[Ints, Codes, Floats], v: Floats, out: Floats) -> None:
+    """L·v."""
+    for node in range(v.shape[0]):
+        own, image = v[node], out[node]
+        for c in range(_AT_ONCE):
+            image[c] = 0.0
+        for edge in range(edges.starts[node], edges.starts[node + 1]):
+            weight, row = edges.weight[edge], v[np.uint32(edges.node[edge])]
+            for c in range(_AT_ONCE):
+                image[c] += weight * (own[c] - row[c])
+    offsets, factor, w = stars
     mean = np.empty(_AT_ONCE)
-    out[:] = 0.0
     for item in range(offsets.shape[0] - 1):
         begin, end = offsets[item], offsets[item + 1]
-        total = 0.0
+        total = w[begin:end].sum()
         mean[:] = 0.0
         for cell in range(begin, end):
-            weight, row = w[cell], v[np.uint32(factor[cell])]
-            total += weight
+            weight, row = w[cell] / total, v[np.uint32(factor[cell])]
             for c in range(_AT_ONCE):
                 mean[c] += weight * row[c]
-        if total == 0.0:
-            continue
-        for c in range(_AT_ONCE):
-            mean[c] /= total
         for cell in range(begin, end):
             weight, row, image = w[cell], v[np.uint32(factor[cell])], out[np.uint32(factor[cell])]
             for c in range(_AT_ONCE):
@@ -264,30 +309,20 @@ def _multiply(offsets: Ints, factor: Codes, w: Floats, v: Floats, out: Floats) -
 
 @jit
 def _solve(
-    offsets: Ints,
-    factor: Codes,
-    w: Floats,
-    order: Codes,
-    starts: Ints,
-    node: Codes,
-    weight: Floats,
-    pivot: Floats,
-    b: Floats,
-    left: float,
-    max_steps: int,
+    edges: _Edges, stars: tuple[Ints, Codes, Floats], about: Elimination, b: Floats, left: float, max_steps: int
 ) -> Floats:
     """Conjugate gradients with a length of step for each column."""
     n = b.shape[0]
     x, residual, image = np.zeros_like(b), b.copy(), np.empty_like(b)
     z = residual.copy()
-    _apply(order, starts, node, weight, pivot, z)
+    _apply(about, z)
     direction = z.copy()
     along, energy, gains = np.zeros(_AT_ONCE), np.zeros(_AT_ONCE), np.zeros((_DELAY, _AT_ONCE))
     for i in range(n):
         for c in range(_AT_ONCE):
             along[c] += residual[i, c] * z[i, c]
     for step in range(max_steps):
-        _multiply(offsets, factor, w, direction, image)
+        _multiply(edges, stars, direction, image)
         curvature, following = np.zeros(_AT_ONCE), np.zeros(_AT_ONCE)
         for i in range(n):
             for c in range(_AT_ONCE):
@@ -307,7 +342,7 @@ def _solve(
                 z[i, c] = residual[i, c]
         if done:
             break
-        _apply(order, starts, node, weight, pivot, z)
+        _apply(about, z)
         for i in range(n):
             for c in range(_AT_ONCE):
                 following[c] += residual[i, c] * z[i, c]
