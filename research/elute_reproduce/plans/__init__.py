@@ -1,0 +1,1 @@
+"""Plans carried out in simulated worlds: is what they promise what comes?"""
