@@ -37,23 +37,24 @@ class BudgetWorld(NamedTuple):
 
 
 DENSE = BudgetWorld(8, 60, 3, 150.0, 6_000, 2_000)
-SPARSE = BudgetWorld(8, 3_000, 2, 2.5, 6_000, 40)
+SPARSE = BudgetWorld(8, 1_200, 2, 2.5, 3_000, 40)
 """Most items have no click."""
 
 
 class Kept(NamedTuple):
-    """Over plans: the largest standard error and the mean of them, as foretold and as they came out. `spread`: the
-    standard deviation over clicks drawn anew for the log and for what was shown. `missed`: the root mean square of what
-    fits to the log as it was, and clicks on what was shown, are off. `biased`: the mean of these, in standard errors,
-    over factors that were linked."""
+    """Root mean squares over plans: of the largest standard error foretold, and of all (`typical`). `spread`: what the
+    same factors' standard deviations are over clicks drawn anew, for the log and for what was shown. `missed`: what
+    fits to the log as it was, with clicks on what was shown, are off. `biased`: the mean of that, in standard errors
+    foretold. `unfitted`: the share of fits without a finite ratio."""
 
     largest: float
-    mean: float
+    typical: float
     spread_largest: float
-    spread_mean: float
+    spread_typical: float
     missed_largest: float
-    missed_mean: float
+    missed_typical: float
     biased: float
+    unfitted: float
 
 
 def keep_forecasts(world: BudgetWorld, view: View, plans: int, redraws: int, seed: int = 0) -> Kept:
@@ -73,18 +74,14 @@ def keep_forecasts(world: BudgetWorld, view: View, plans: int, redraws: int, see
             kept.append(_fit(world, cells, log, plan, fresh, reference) - truth)
         others = np.arange(world.factors) != reference
         foretold.append(plan.se_after[others])
-        spread.append(np.nanstd(anew, axis=0)[others])
+        spread.append(np.nanstd(anew, axis=0, ddof=1)[others])
         missed.append(np.array(kept)[:, others])
     said, came, off = np.array(foretold), np.array(spread), np.array(missed)
-    squares = np.sqrt(np.nanmean(off**2, axis=1))
+    squares = np.nanmean(off**2, axis=1)
+    worst = np.arange(plans), said.argmax(axis=1)
+    means = (said[worst] ** 2, said**2, came[worst] ** 2, came**2, squares[worst], squares)
     return Kept(
-        float(said.max(axis=1).mean()),
-        float(said.mean()),
-        float(came.max(axis=1).mean()),
-        float(came.mean()),
-        float(np.sqrt((squares[np.arange(plans), said.argmax(axis=1)] ** 2).mean())),
-        float(np.sqrt((squares**2).mean())),
-        float(np.nanmean(off / said[:, None, :])),
+        *(float(np.sqrt(part.mean())) for part in means), float(np.nanmean(off / said[:, None])), np.isnan(off).mean()
     )
 
 
