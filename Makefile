@@ -30,6 +30,7 @@ format: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.check
 	$(BIN)/python -m benchmarks.merge
+	$(BIN)/python -m benchmarks.budget
 	$(BIN)/python -m benchmarks.simulate
 	$(BIN)/python -m benchmarks.letor
 	$(BIN)/python -m benchmarks.fit

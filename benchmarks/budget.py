@@ -11,10 +11,10 @@ where a pair can take 30 impressions at most.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.reference import budget_greedy
 
 from benchmarks import measure
 from elute.kernels.unionfind import find_roots, link_cells, singletons
@@ -22,6 +22,9 @@ from elute.repair.allowed import FittedCells
 from elute.repair.budget import spend
 from elute.repair.candidates import Candidates
 from elute.repair.swap import SwapArrays, find_minimum_swaps
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from reference import budget_greedy
 
 POSITIONS, A_FACTOR = 10, 20
 PAIRS = {3_000: 300_000, 50_000: 500_000}

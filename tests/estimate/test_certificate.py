@@ -11,7 +11,8 @@ from worlds import Merge, counts_of, draw
 from conftest import call_elute
 from elute.estimate.inference.certificate import certify
 from elute.estimate.models.pbm import PBM
-from elute.identify.information import information, laplacian, pseudo_inverse
+from elute.identify.information import information
+from reference.dense_resistance import laplacian, pseudo_inverse
 
 
 def two_groups(seed=0, bridge=40):

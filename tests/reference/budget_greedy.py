@@ -1,4 +1,4 @@
-"""Spending a budget of impressions where it makes propensities most certain (beyond the paper).
+"""The greedy plan that `elute.repair.budget` made before: a dense L⁺, 50 grants, one pair each.
 
 The connecting swaps come first; then the budget goes, grant by grant, to the pair (item, factor) that
 most reduces the largest (or the mean) standard error among factors. With L⁺ at hand a candidate costs a
@@ -18,14 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
-from elute.identify.information import (
-    find_references,
-    information,
-    laplacian,
-    pseudo_inverse,
-    rank_one_update,
-    variances,
-)
+from elute.identify.information import find_references, information
 from elute.kernels.unionfind import find_roots, join_edges, singletons
 from elute.repair.allowed import (
     ANYTHING,
@@ -37,6 +30,7 @@ from elute.repair.allowed import (
     list_target_conditions,
 )
 from elute.repair.swap import SwapArrays
+from reference.dense_resistance import laplacian, pseudo_inverse, rank_one_update, variances
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

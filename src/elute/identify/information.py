@@ -14,8 +14,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.kernels.jit import jit
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -28,30 +26,6 @@ def information(impressions: NDArray[np.generic] | float, probability: Floats) -
     return np.asarray(n * p / (1 - p))
 
 
-@jit
-def laplacian(offsets: Ints, factor: NDArray[np.int32], w: Floats, n_factors: int) -> Floats:
-    """L of cells sorted by item, dense."""
-    out = np.zeros((n_factors, n_factors))
-    for item in range(offsets.shape[0] - 1):
-        begin, end = offsets[item], offsets[item + 1]
-        total = w[begin:end].sum()
-        if total == 0.0:
-            continue
-        for a in range(begin, end):
-            out[factor[a], factor[a]] += w[a]
-            for b in range(begin, end):
-                out[factor[a], factor[b]] -= w[a] * w[b] / total
-    return out
-
-
-def pseudo_inverse(matrix: Floats, group: NDArray[np.integer]) -> Floats:
-    """L⁺, where `group` labels the connected parts of L: its null space is known, so a plain inverse does."""
-    same = group[:, None] == group[None, :]
-    null = same / same.sum(axis=0)
-    scale = max(float(np.trace(matrix)) / len(matrix), np.finfo(float).tiny)
-    return np.asarray(np.linalg.inv(matrix + scale * null) - null / scale)
-
-
 def find_references(propensity: Floats, group: NDArray[np.integer]) -> Ints:
     """For each factor, the one of its group that has propensity 1, at whose scale the group is; where none has, the
     one of largest propensity (ties: the smallest)."""
@@ -60,19 +34,3 @@ def find_references(propensity: Floats, group: NDArray[np.integer]) -> Ints:
     out = np.empty(len(group), dtype=np.int64)
     out[order] = order[first][inverse]
     return out
-
-
-def variances(inverse: Floats, reference: Ints) -> Floats:
-    """The variance of every factor's log-propensity ratio to its reference."""
-    own = np.arange(len(inverse))
-    diagonal = np.diagonal(inverse)
-    resistance = diagonal + diagonal[reference] - 2 * inverse[own, reference]
-    return np.maximum(resistance, 0.0)
-
-
-def rank_one_update(row: Floats, target: int, added: float) -> tuple[Floats, float]:
-    """z and c of the change of L when an item with information `row` gains `added` under `target`."""
-    total = row.sum()
-    z = -row / total
-    z[target] += 1
-    return z, float(added * total / (added + total))

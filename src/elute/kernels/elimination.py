@@ -1,13 +1,10 @@
-"""Solving with the profiled information matrix of many factors: approximate elimination, then conjugate gradients.
+"""Approximate elimination: a factorisation of about the profiled information matrix, for any number of factors.
 
 L = diag(Wᵀ1) - Wᵀ diag(W1)⁻¹ W is what is left of the graph of items and factors, an edge of weight w a cell, once the
 items are eliminated. Eliminating a node of neighbours 1..d with weights w₁ ≤ … ≤ w_d, Σ w = T, leaves an edge of weight
-w_i·w_j/T between each two of them. Instead, i is tied to one later j, drawn with probability w_j/Σ_{k>i} w_k, by an edge
-of weight w_i·Σ_{k>i} w_k/T: the same in expectation, and never more edges than before (Kyng and Sachdeva, FOCS 2016).
-So a factorisation of about L costs no more than L itself, however the graph looks: where few links hold parts together,
-as in a plan's, conjugate gradients with the diagonal alone need thousands of steps, with this some dozens.
-
-Columns are solved for side by side: a cell is read once for all of them.
+w_i·w_j/T between each two of them. Instead, i is tied to one later j, drawn with probability w_j/Σ w_k over k > i, by
+an edge of weight w_i·Σ w_k/T: the same in expectation, and never more edges than before (Kyng and Sachdeva, FOCS 2016).
+So a factorisation of about L costs little more than L itself, however the graph looks.
 """
 
 from __future__ import annotations
@@ -17,18 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.kernels.blocks import map_chunks
 from elute.kernels.jit import jit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
-
-_AT_ONCE = 8
-"""Columns that one thread solves for."""
-
-_DELAY = 4
-"""Steps whose gain in energy says how much is left."""
 
 _FEW = 32
 """Neighbours that are sorted by insertion."""
@@ -47,35 +37,6 @@ class Elimination(NamedTuple):
     pivot: Floats
 
 
-class Solver:
-    """Solves with L of cells sorted by item. Items of one cell tell nothing and are left out; the others are taken in
-    the order of their first factors, so that what is read lies together."""
-
-    def __init__(self, offsets: Ints, factor: Codes, w: Floats, n_factors: int, seed: int = 0):
-        size = np.diff(offsets)
-        ties = np.flatnonzero(size > 1)
-        ties = ties[np.argsort(factor[offsets[ties]], kind="stable")]
-        self.offsets = np.concatenate(([0], np.cumsum(size[ties])))
-        cell = np.repeat(offsets[ties] - self.offsets[:-1], size[ties]) + np.arange(self.offsets[-1])
-        self.factor, self.w, self.n_factors = factor[cell], w[cell], n_factors
-        draws = np.random.default_rng(seed).random(len(cell))
-        edges = _eliminate_items(self.offsets, self.factor, self.w, draws)
-        self.about = Elimination(*_eliminate_nodes(*edges, n_factors, seed))
-
-    def solve(self, b: Floats, left: float) -> Floats:
-        """L⁺·b for the columns of `b`, up to a constant a connected part, in which `b` must sum to 0. `left`: the share
-        of a column's energy bᵀL⁺b that may be missing."""
-        n, columns = b.shape
-
-        def solve_some(some: Ints) -> Floats:
-            padded = np.zeros((n, _AT_ONCE))
-            padded[:, : len(some)] = b[:, some]
-            x = _solve(self.offsets, self.factor, self.w, *self.about, padded, left, 10 * n + 100)
-            return x[:, : len(some)]
-
-        return np.concatenate(map_chunks(solve_some, np.arange(columns), _AT_ONCE), axis=1)
-
-
 @jit
 def _rank(values: Floats, out: Ints) -> None:
     """Places of a few values in rising order."""
@@ -88,7 +49,7 @@ def _rank(values: Floats, out: Ints) -> None:
 
 
 @jit
-def _eliminate_items(offsets: Ints, factor: Codes, w: Floats, draws: Floats) -> tuple[Codes, Codes, Floats]:
+def eliminate_items(offsets: Ints, factor: Codes, w: Floats, draws: Floats) -> tuple[Codes, Codes, Floats]:
     """Edges among factors in place of the items'."""
     one, other = np.empty(factor.shape[0], np.int32), np.empty(factor.shape[0], np.int32)
     weight = np.empty(factor.shape[0])
@@ -136,9 +97,7 @@ def _delist(heads: Ints, following: Ints, before: Ints, node: int, bucket: int) 
 
 
 @jit
-def _eliminate_nodes(
-    one: Codes, other: Codes, weights: Floats, n: int, seed: int
-) -> tuple[Codes, Ints, Codes, Floats, Floats]:
+def eliminate_nodes(one: Codes, other: Codes, weights: Floats, n: int, seed: int) -> Elimination:
     """Nodes of fewest edges first. Edge e has two halves, 2e and 2e + 1, in the lists of its ends."""
     m = one.shape[0]
     to, worth, link = np.empty(2 * m, np.int32), np.empty(2 * m), np.empty(2 * m, np.int64)
@@ -215,106 +174,4 @@ def _eliminate_nodes(
                 _enlist(heads, following, before, u, min(degree[u], most))
                 bucket = min(bucket, min(degree[u], most))
         starts[step + 1] = size
-    return order, starts, nodes[:size], shares[:size], pivot
-
-
-@jit
-def _apply(order: Codes, starts: Ints, node: Codes, weight: Floats, pivot: Floats, y: Floats) -> None:
-    """Solve with the factorisation, in place."""
-    for step in range(order.shape[0]):
-        own = y[np.uint32(order[step])]
-        for entry in range(starts[step], starts[step + 1]):
-            share, row = weight[entry], y[np.uint32(node[entry])]
-            for c in range(_AT_ONCE):
-                row[c] += share * own[c]
-        scale = 1.0 / pivot[step] if pivot[step] > 0.0 else 0.0
-        for c in range(_AT_ONCE):
-            own[c] *= scale
-    for step in range(order.shape[0] - 1, -1, -1):
-        own = y[np.uint32(order[step])]
-        for entry in range(starts[step], starts[step + 1]):
-            share, row = weight[entry], y[np.uint32(node[entry])]
-            for c in range(_AT_ONCE):
-                own[c] += share * row[c]
-
-
-@jit
-def _multiply(offsets: Ints, factor: Codes, w: Floats, v: Floats, out: Floats) -> None:
-    """L·v, as `elute.estimate.solve.laplacian.multiply` has it for one column."""
-    mean = np.empty(_AT_ONCE)
-    out[:] = 0.0
-    for item in range(offsets.shape[0] - 1):
-        begin, end = offsets[item], offsets[item + 1]
-        total = 0.0
-        mean[:] = 0.0
-        for cell in range(begin, end):
-            weight, row = w[cell], v[np.uint32(factor[cell])]
-            total += weight
-            for c in range(_AT_ONCE):
-                mean[c] += weight * row[c]
-        if total == 0.0:
-            continue
-        for c in range(_AT_ONCE):
-            mean[c] /= total
-        for cell in range(begin, end):
-            weight, row, image = w[cell], v[np.uint32(factor[cell])], out[np.uint32(factor[cell])]
-            for c in range(_AT_ONCE):
-                image[c] += weight * (row[c] - mean[c])
-
-
-@jit
-def _solve(
-    offsets: Ints,
-    factor: Codes,
-    w: Floats,
-    order: Codes,
-    starts: Ints,
-    node: Codes,
-    weight: Floats,
-    pivot: Floats,
-    b: Floats,
-    left: float,
-    max_steps: int,
-) -> Floats:
-    """Conjugate gradients with a length of step for each column."""
-    n = b.shape[0]
-    x, residual, image = np.zeros_like(b), b.copy(), np.empty_like(b)
-    z = residual.copy()
-    _apply(order, starts, node, weight, pivot, z)
-    direction = z.copy()
-    along, energy, gains = np.zeros(_AT_ONCE), np.zeros(_AT_ONCE), np.zeros((_DELAY, _AT_ONCE))
-    for i in range(n):
-        for c in range(_AT_ONCE):
-            along[c] += residual[i, c] * z[i, c]
-    for step in range(max_steps):
-        _multiply(offsets, factor, w, direction, image)
-        curvature, following = np.zeros(_AT_ONCE), np.zeros(_AT_ONCE)
-        for i in range(n):
-            for c in range(_AT_ONCE):
-                curvature[c] += direction[i, c] * image[i, c]
-        for c in range(_AT_ONCE):
-            length = along[c] / curvature[c] if curvature[c] > 0.0 else 0.0
-            curvature[c] = length
-            gains[step % _DELAY, c] = length * along[c]
-            energy[c] += length * along[c]
-        done = step >= _DELAY
-        for c in range(_AT_ONCE):
-            done = done and gains[:, c].sum() <= left * energy[c]
-        for i in range(n):
-            for c in range(_AT_ONCE):
-                x[i, c] += curvature[c] * direction[i, c]
-                residual[i, c] -= curvature[c] * image[i, c]
-                z[i, c] = residual[i, c]
-        if done:
-            break
-        _apply(order, starts, node, weight, pivot, z)
-        for i in range(n):
-            for c in range(_AT_ONCE):
-                following[c] += residual[i, c] * z[i, c]
-        for c in range(_AT_ONCE):
-            curvature[c] = following[c] / along[c] if along[c] > 0.0 else 0.0
-            along[c] = following[c]
-        for i in range(n):
-            for c in range(_AT_ONCE):
-                direction[i, c] = z[i, c] + curvature[c] * direction[i, c]
-    return x
+    return Elimination(order, starts, nodes[:size], shares[:size], pivot)

@@ -32,8 +32,8 @@ Ints = NDArray[np.int64]
 
 class Spending(NamedTuple):
     """`impressions` of each `item` under `target`; its first `connecting` rows join parts. `unspent`: what no
-    candidate could take. The standard errors are those of each factor's log-propensity ratio to the reference: that of
-    its part before, that of what is joined after. NaN: nothing is known of the factor."""
+    candidate could take, or only to no use. The standard errors are those of each factor's log-propensity ratio to the
+    reference: that of its part before, that of what is joined after. NaN: nothing is known of the factor."""
 
     item: Ints
     source: Ints
@@ -67,23 +67,25 @@ def spend(
     effect = np.broadcast_to(np.asarray(dispersion, np.float64), n)
     before = _find_errors(Supply(cells, cells.component, NO_CANDIDATES), cells, cells.component, effect, seed)
 
+    first = _divide_first(budget, np.maximum(links.most, 0))
+    shown = (first > 0) & (cells.relevance[links.item] * cells.propensity[links.target] > 0)
+    links, first = links.take(shown), first[shown]
     label = _join(cells.component, links)
     pairs = links.append(more.take(~_holds(links, more, n)))
     supply = Supply(cells, label, pairs)
-    connecting = np.arange(len(links.item))
-    supply.give(connecting, _divide_first(budget, np.minimum(links.most, supply.left[connecting])))
-    rest = budget - int(supply.given.sum())
+    supply.give(np.arange(len(first)), first)
     ground = find_ground(supply.get_cells(), cells.propensity, label)
+    supply.leave_out(~ground.tied)
     give = spend_on_few if ground.free.sum() <= DENSE else spend_on_many
-    give(supply, ground, effect, rest, objective, np.random.default_rng(seed))
+    give(supply, ground, effect, budget - int(first.sum()), objective, np.random.default_rng(seed))
 
-    chosen = np.flatnonzero((supply.given > 0) | (np.arange(len(pairs.item)) < len(connecting)))
+    chosen = np.flatnonzero(supply.given)
     return Spending(
         pairs.item[chosen],
         pairs.source[chosen],
         pairs.target[chosen],
         supply.given[chosen],
-        len(connecting),
+        len(first),
         budget - int(supply.given.sum()),
         before,
         _find_errors(supply, cells, label, effect, seed),
@@ -111,6 +113,6 @@ def _holds(links: Candidates, more: Candidates, n_factors: int) -> NDArray[np.bo
 def _divide_first(budget: int, most: Ints) -> Ints:
     """What the links get: at most half of the budget, in nearly equal parts, none of them 0 that can be more."""
     links = len(most)
-    first = max(budget * links // max(GRANTS, 2 * links), links)
-    each = np.minimum(np.diff(np.arange(links + 1) * first // max(links, 1)), most)
-    return each + top_up(np.ones(links), most - each, first - int(each.sum()))
+    total = max(budget * links // max(GRANTS, 2 * links), links)
+    each = np.minimum(np.diff(np.arange(links + 1) * total // max(links, 1)), most)
+    return each + top_up(np.ones(links), most - each, total - int(each.sum()))

@@ -23,11 +23,18 @@ class Candidates(NamedTuple):
 
     def take(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Candidates:
         """These, in this order."""
-        return Candidates(*(column[which] for column in self))
+        return Candidates(self.item[which], self.source[which], self.target[which], self.most[which], self.loss[which])
 
     def append(self, more: Candidates) -> Candidates:
         """These and more."""
-        return Candidates(*(np.concatenate(both) for both in zip(self, more, strict=True)))
+        return Candidates(
+            np.concatenate((self.item, more.item)),
+            np.concatenate((self.source, more.source)),
+            np.concatenate((self.target, more.target)),
+            np.concatenate((self.most, more.most)),
+            np.concatenate((self.loss, more.loss)),
+        )
 
 
-NO_CANDIDATES = Candidates(*(np.empty(0, np.int64) for _ in range(4)), np.empty(0))
+_NONE = np.empty(0, np.int64)
+NO_CANDIDATES = Candidates(_NONE, _NONE, _NONE, _NONE, np.empty(0))

@@ -1,14 +1,14 @@
 """Variances of log propensities against their references, for any number of factors: exact, or drawn.
 
 Up to `DENSE` factors the covariance V of log o is computed, references grounded. Beyond, draws u = L⁺·Bᵀz have it (as
-in `standard_errors`), solved for by approximate elimination (`elute.kernels.elimination`). Given all other factors,
+in `standard_errors`), solved for by approximate elimination (`elute.kernels.solver`). Given all other factors,
 log o(k) has variance 1/L_kk and mean u_k - (L·u)_k/L_kk, and L·u = Bᵀz is at hand; so
 
     Var(log o(k) - log o(ref)) = 1/L_kk + E(u_k - (Bᵀz)_k/L_kk - u_ref)²
 
-and only the second part has to be drawn. From J draws a standard error is off by (1 - h)/√(2J) of itself, h the share of
-1/L_kk in the variance: near 1 for factors that hang on little of their own, which have the largest errors. Draws go on
-until that is 5% at most for 95% of the factors and for the one of largest error: 32 to 224 draws, and at 224 it is
+and only the second part has to be drawn. From J draws a standard error is off by (1 - h)/√(2J) of itself, h the share
+of 1/L_kk in the variance: near 1 for factors that hang on little of their own, which have the largest errors. Draws go
+on until that is 5% at most for 95% of the factors and for the one of largest error: 32 to 224 draws, and at 224 it is
 below 5% for all.
 """
 
@@ -23,7 +23,7 @@ from elute.estimate.solve.laplacian import diagonal, grounded_laplacian
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.standard_errors import invert_scaled, link_informed, project
 from elute.identify.information import find_references
-from elute.kernels.elimination import Solver
+from elute.kernels.solver import Solver
 from elute.kernels.unionfind import find_roots, singletons
 
 DENSE = 600
@@ -79,7 +79,7 @@ def draw_noise(solver: Solver, number: int, rng: np.random.Generator) -> Floats:
     """Bᵀz, one a column."""
     out = np.empty((solver.n_factors, number))
     for column in range(number):
-        signs = rng.integers(2, size=len(solver.w), dtype=np.int8) * 2.0 - 1.0  # as good as normal ones
+        signs = rng.integers(2, size=len(solver.w), dtype=np.int8).astype(np.float64) * 2.0 - 1.0  # as good as normal
         out[:, column] = project(solver.offsets, solver.factor, solver.w, signs, solver.n_factors)
     return out
 

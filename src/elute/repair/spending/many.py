@@ -1,8 +1,8 @@
 """A budget for many factors: in rounds, each to many candidates at once, by draws.
 
 A round solves for draws of log propensities, from which come variances, hence the gradient a of the objective, and the
-resistances R of all candidates; and for Y = V·diag(√a)·Ξ with random signs Ξ, whose contrasts squared are the gains A on
-average (`supply`). Where a candidate works on one large error, as most good ones do, that is exact.
+resistances R of all candidates; and for Y = V·diag(√a)·Ξ with random signs Ξ, whose contrasts squared are the gains A
+on average (`supply`). Where a candidate works on one large error, as most good ones do, that is exact.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.estimate.solve.resistance import Ground, draw_noise, estimate_variances
-from elute.kernels.elimination import Solver
+from elute.kernels.solver import Solver
 from elute.repair.spending.objective import POWER, Objective, compute_gradient
 from elute.repair.spending.share import Offers, share_out, top_up
 from elute.repair.spending.supply import Supply, measure_contrasts

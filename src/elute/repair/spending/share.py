@@ -4,7 +4,7 @@ A candidate of odds o = p/(1-p) lowers variances, as the objective weighs them n
 that it and the better ones of its target bring. Mostly it is the target's own variance that falls, to 1/(1 + δ·R) of
 itself, and with it its weight, which is its power q/2 - 1 in a norm of power q. So an impression more is worth about
 o·A/(1 + δ·R)^(1 + q/2). Each target takes from its best candidates until an impression is worth less than a price; the
-price is the lowest at which the impressions suffice. That the candidates of different targets work on the same errors is
+price is the lowest at which the impressions suffice. That candidates of different targets work on the same errors is
 left to the next round.
 """
 
@@ -39,6 +39,10 @@ class Offers(NamedTuple):
         """Of the first impression."""
         return self.gain * self.odds
 
+    def take(self, which: Ints) -> Offers:
+        """These, in this order."""
+        return Offers(self.target[which], self.gain[which], self.resistance[which], self.odds[which], self.left[which])
+
 
 def share_out(offers: Offers, budget: int, power: float) -> Ints:
     """Impressions by candidate, `budget` at most in all; `power`: q."""
@@ -47,17 +51,16 @@ def share_out(offers: Offers, budget: int, power: float) -> Ints:
     order = order[(worth[order] > 0) & (offers.left[order] > 0)]
     if not len(order):
         return out
-    starts = np.flatnonzero(np.diff(offers.target[order], prepend=-1, append=-1))
-    logs = np.log(worth[order])
-    ranked = (starts, logs, *(column[order] for column in offers[2:]), 1 / (1 + power / 2))
+    ranked, logs, root = offers.take(order), np.log(worth[order]), 1 / (1 + power / 2)
+    starts = np.flatnonzero(np.diff(ranked.target, prepend=-1, append=-1))
     low, high = float(logs.min()) - _LOWEST, float(logs.max())
     for _ in range(_HALVINGS):
         price = (low + high) / 2
-        if _divide(*ranked, price).sum() > budget:
+        if _divide(starts, logs, ranked, root, price).sum() > budget:
             low = price
         else:
             high = price
-    out[order] = _divide(*ranked, high)
+    out[order] = _divide(starts, logs, ranked, root, high)
     return out
 
 
@@ -71,9 +74,7 @@ def top_up(worth: Floats, left: Ints, budget: int) -> Ints:
 
 
 @jit
-def _divide(
-    starts: Ints, worth: Floats, resistance: Floats, odds: Floats, left: Ints, root: float, price: float
-) -> Ints:
+def _divide(starts: Ints, worth: Floats, ranked: Offers, root: float, price: float) -> Ints:
     """What each takes at a price; the candidates of a target together, the best of them first. Worth and price are
     logarithms."""
     out = np.zeros(worth.shape[0], np.int64)
@@ -82,8 +83,8 @@ def _divide(
         for at in range(starts[which], starts[which + 1]):
             if worth[at] <= price:
                 break
-            wanted = np.expm1((worth[at] - price) * root) / resistance[at] - reached
+            wanted = np.expm1((worth[at] - price) * root) / ranked.resistance[at] - reached
             if wanted > 0.0:
-                out[at] = int(min(np.ceil(wanted / odds[at]), float(left[at])))
-                reached += out[at] * odds[at]
+                out[at] = int(min(np.ceil(wanted / ranked.odds[at]), float(ranked.left[at])))
+                reached += out[at] * ranked.odds[at]
     return out

@@ -45,7 +45,8 @@ class Supply:
         self.node, self.cell = node[len(of_cell) :], cell[len(of_cell) :]
         self.offsets = np.searchsorted(keys, np.arange(len(nodes) + 1) * n)
         self.factor = (keys % n).astype(np.int32)
-        self.w = np.bincount(cell[: len(of_cell)], weights=w[known], minlength=len(keys))
+        self.w: Floats = np.zeros(len(keys))
+        np.add.at(self.w, cell[: len(of_cell)], w[known])
         self.target = candidates.target
         self.probability = np.minimum(cells.relevance[candidates.item] * cells.propensity[candidates.target], _CERTAIN)
         usable = (label[candidates.source] == label[candidates.target]) & (self.probability > 0)
@@ -53,6 +54,14 @@ class Supply:
         self.left = np.where(usable, np.maximum(candidates.most, 0), 0)
         self.given = np.zeros(len(self.left), np.int64)
         self._by_node = np.argsort(self.node, kind="stable")
+
+    def leave_out(self, untied: NDArray[np.bool_]) -> None:
+        """Close candidates that measure nothing, as their item or their target is tied to no reference."""
+        cells = self.get_cells()
+        known = np.diff(cells.offsets) > 0
+        lost = ~known
+        lost[known] = untied[cells.factor[cells.offsets[:-1][known]]]
+        self.left[untied[self.target] | lost[self.node]] = 0
 
     def give(self, which: Ints, impressions: Ints) -> None:
         """Add impressions to some candidates; each is named once."""
@@ -75,7 +84,7 @@ class Supply:
 
     def list_open(self) -> tuple[Ints, Floats]:
         """Candidates that can be given more, in the order of their nodes, and S of each."""
-        total = np.bincount(np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets)), self.w)
+        total = np.add.reduceat(self.w, self.offsets[:-1])
         which = self._by_node[(self.left > 0)[self._by_node]]
         which = which[total[self.node[which]] > 0]
         return which, total[self.node[which]]
