@@ -68,7 +68,7 @@ def limit(item: Any, source: Any, target: Any, most: int) -> Candidates:
 def prepare(name: str, size: str) -> measure.Work:
     """Plan a tiny one first: kernels are compiled or loaded."""
 
-    def work(n: int, pairs: int) -> dict[str, Any]:
+    def work(n: int, pairs: int) -> measure.Work:
         rng = np.random.default_rng(0)
         cells = draw_cells(n, rng)
         budget = A_FACTOR * len(cells.propensity)

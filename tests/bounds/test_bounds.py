@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from elute.reporting.parts import Figure
 from elute_reproduce.plans.bounds_coverage import WORLDS, build_pages, draw_clicks, measure_coverage
 
 
-def make_log(rows: list[tuple[object, object, int, int, int]]) -> pa.Table:
+def make_log(rows: Sequence[tuple[object, object, int, int, int]]) -> pa.Table:
     """Query, document, position, impressions, clicks."""
     names = ("query_id", "doc_id", "position", "shown", "click")
     return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
@@ -196,7 +197,9 @@ def test_fits_keep_bounds(tmp_path: Path) -> None:
     summary = json.loads((out / "fit.json").read_text())
     assert summary["bounds"]["ordered_pairs_share"] == 0.75
     assert summary["provenance"]["options"]["monotone"] == "position"
-    assert elute.Fit.load(out).bounds.equals(table)
+    kept = elute.Fit.load(out).bounds
+    assert kept is not None
+    assert kept.equals(table)
     elute.fit(make_log(HALVES), impressions="shown", allow_unidentified=True).save(out)
     assert not (out / "bounds.parquet").exists()
 

@@ -37,10 +37,10 @@ def dense(offsets, factor, w, n):
 def test_solutions_are_those_of_the_pseudo_inverse(seed, n, items, most, spread):
     """Up to a constant in each connected part."""
     rng = np.random.default_rng(seed)
-    cells = draw_cells(rng, n, items, most, spread)
-    matrix = dense(*cells, n)
+    offsets, factor, w = draw_cells(rng, n, items, most, spread)
+    matrix = dense(offsets, factor, w, n)
     b = matrix @ rng.normal(size=(n, 11))
-    found = Solver(*cells, n).solve(b, 1e-16)
+    found = Solver(offsets, factor, w, n).solve(b, 1e-16)
     assert matrix @ found == pytest.approx(b, rel=1e-5, abs=1e-5 * np.abs(b).max(initial=1e-9))
     off = found - np.linalg.pinv(matrix, rcond=1e-13) @ b
     energy = np.sqrt(np.einsum("ij,ij->j", off, matrix @ off).clip(0))

@@ -86,13 +86,13 @@ class Programme:
         home = {x: next((p for p in parts for _, f, _, c in own if c and f in p), None) for x, own in of.items()}
         vain: dict[tuple[frozenset[int], int], list[tuple[int, float]]] = {}
         for x, own in of.items():
-            part = home[x]
-            if part is not None:
-                most = sum(n * exp(log_o[f] + half(log_se[f])) for _, f, n, _ in own if f in part)
+            tied = home[x]
+            if tied is not None:
+                most = sum(n * exp(log_o[f] + half(log_se[f])) for _, f, n, _ in own if f in tied)
                 total = sum(c for *_, c in own)
                 for _, f, n, _ in own:
-                    if f not in part:
-                        vain.setdefault((part, f), []).append((total, n / most if most < inf else 0.0))
+                    if f not in tied:
+                        vain.setdefault((tied, f), []).append((total, n / most if most < inf else 0.0))
         tests = factors + len(vain)
         for f in range(factors):
             d = max(dispersion, effect[f])
@@ -111,7 +111,7 @@ class Programme:
         for x, own in of.items():
             self._limit_item(x, own, home[x], parts, reference, log_o, log_se, half, limit, dispersion, third / every)
 
-    def _limit_item(self, x, own, part, parts, reference, log_o, log_se, half, limit, d, share):  # type: ignore[no-untyped-def]
+    def _limit_item(self, x, own, part, parts, reference, log_o, log_se, half, limit, d, share):
         n, c = sum(cell[2] for cell in own), sum(cell[3] for cell in own)
         low, high = (d * side(c / d, n / d, share * n / 2) for side in (_lower, _upper))
         if part is None:  # shown most, of clicked factors if there are

@@ -16,6 +16,7 @@ from elute.repair.allowed import FittedCells
 from elute.repair.budget import spend
 from elute.repair.candidates import NO_CANDIDATES, Candidates
 from elute.repair.spending import few
+from elute.repair.spending.objective import POWER
 from elute.repair.swap import find_minimum_swaps
 from reference import budget_greedy
 from reference.dense_resistance import laplacian, pseudo_inverse, rank_one_update, variances
@@ -156,7 +157,7 @@ def test_predictions_are_those_of_the_full_information_matrix(seed, objective):
 def test_a_single_grant_goes_to_the_best_of_all_pairs(seed, objective, monkeypatch):
     monkeypatch.setattr(few, "GRANTS", 1)
     cells = world(seed, k=1, n_factors=6, n_items=25)
-    score = partial(np.linalg.norm, ord=few.POWER[objective])
+    score = partial(np.linalg.norm, ord=POWER[objective])
     pairs = [(item, target) for item in range(25) for target in range(6)]
     best = min(score(errors_of(cells, [(*pair, 700)])) for pair in pairs)
     spending = spend(cells, NO_CANDIDATES, pairs_of(cells), 700, objective=objective)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +46,7 @@ def log_of(cells: list[tuple[int, int, int, str, int]]) -> pa.Table:
     )
 
 
-def read(table: pa.Table, **options: object) -> elute.Check:
+def read(table: pa.Table, **options: Any) -> elute.Check:
     return elute.check(elute.read_log(table, bias="position,device", impressions="shown", **options))
 
 
@@ -77,7 +78,8 @@ def test_every_candidate_is_feasible_and_the_strongest_of_its_place(
     places = pages_by_place(plain)
     for query, x, _, t in feasible:
         gain = np.floor(pages * places[query, t]) * (p := min(r[x] * o[t], MOST)) / (1 - p)
-        key = int(query), t, int(expected.home[x]) if linking else 0
+        assert isinstance(query, int)
+        key = query, t, int(expected.home[x]) if linking else 0
         best[key] = max(best.get(key, 0.0), gain * expected.known[x] / (gain + expected.known[x]))
     got = {
         (int(q), int(t), int(expected.home[x]) if linking else 0): value
@@ -127,12 +129,13 @@ def test_a_plan_joins_what_can_be_joined_and_no_more(cells: list[tuple[int, int,
         assert swap.item["query_id"] == swap.query
         assert 0 < swap.click_probability < 1 and swap.users_lose >= 0 and swap.cost >= 0
         shown[swap.query] = shown.get(swap.query, 0) + swap.impressions
-    pages = count_pages(traffic, movable.kind)
+    pages, membership = count_pages(traffic, movable.kind), check.counts.membership
+    assert membership is not None
     for query, impressions in shown.items():
         code = next(
-            int(check.counts.membership.query[at])
-            for at in range(len(check.counts.membership.item))
-            if check.counts.items["query_id"][int(check.counts.membership.item[at])].as_py() == query
+            int(membership.query[at])
+            for at in range(len(membership.item))
+            if check.counts.items["query_id"][int(membership.item[at])].as_py() == query
         )
         assert impressions <= np.floor(share * pages[code])
 

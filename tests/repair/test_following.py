@@ -21,11 +21,17 @@ TRUTH = toy.draw_truth(120, 7)
 RELEVANCE = dict(zip(TRUTH["doc_id"].to_pylist(), TRUTH["relevance"].to_pylist(), strict=True))
 
 
+def load_swaps(path: Path) -> elute.SwapPlan:
+    plan = load(path)
+    assert isinstance(plan, elute.SwapPlan)
+    return plan
+
+
 def show(plan: Path, pages: int, seed: int) -> pa.Table:
     """Every item of the plan on so many pages under its new factor, and on as many where it is known from; a user
     sees two of them."""
     rng, rows = np.random.default_rng(seed), []
-    for swap in load(plan).swaps:
+    for swap in load_swaps(plan).swaps:
         for factor in (swap.source, swap.target):
             p = RELEVANCE[swap.item["doc_id"]] * PROPENSITIES[factor["position"] - 1]
             for page, click in enumerate(rng.random(pages) < p):
@@ -56,7 +62,7 @@ def log_of(plan: Path, pages: int, seed: int, name: str = "new") -> Path:
 
 
 def test_a_plan_is_followed_until_its_link_is_known(plan: Path) -> None:
-    swap = load(plan).swaps[0]
+    swap = load_swaps(plan).swaps[0]
     true = np.log(PROPENSITIES[swap.source["position"] - 1] / PROPENSITIES[swap.target["position"] - 1])
     widths = []
     for look in range(1, 12):
@@ -74,7 +80,7 @@ def test_a_plan_is_followed_until_its_link_is_known(plan: Path) -> None:
         assert found["done"] == fields["stop"] == (found["half_width"] <= fields["target_half_width"])
         if fields["stop"]:
             break
-        assert load(rest).swaps[0].impressions_needed == found["impressions_left"] > 0
+        assert load_swaps(rest).swaps[0].impressions_needed == found["impressions_left"] > 0
     assert fields["stop"]
     assert look > 2
     assert widths == sorted(widths, reverse=True)
@@ -83,7 +89,7 @@ def test_a_plan_is_followed_until_its_link_is_known(plan: Path) -> None:
     assert fields["impressions_left"] == 0
     assert "no need to show more" in fields["reason"]
     assert [entry["date"] for entry in fields["history"]] == [f"day {number}" for number in range(1, look + 1)]
-    assert load(rest).swaps == ()
+    assert load_swaps(rest).swaps == ()
     done = call_elute("repair", "--continue", rest, "--log", log_of(plan.parent / "plan.json", 5, 99))
     assert done.code == 1
     assert "no swaps left" in done.err
@@ -146,7 +152,7 @@ def test_new_items_and_new_factors(plan: Path) -> None:
 @pytest.mark.parametrize("clicked", [False, True])
 def test_few_impressions_leave_the_link_open(plan: Path, clicked: bool) -> None:
     """None at the new place; shown there, never clicked; a log that has nothing of the plan."""
-    swap = load(plan).swaps[0]
+    swap = load_swaps(plan).swaps[0]
     rows = [{**swap.item, **swap.source, "click": True}]
     if clicked:
         rows += [{**swap.item, **swap.target, "click": False}] * 3
@@ -164,7 +170,7 @@ def test_few_impressions_leave_the_link_open(plan: Path, clicked: bool) -> None:
 def test_a_budget_ends(broken: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     elute.swap(broken, budget=300, target_se=0.02).save(plan)
-    planned = [swap.impressions_planned or 0 for swap in load(plan).swaps]
+    planned = [swap.impressions_planned or 0 for swap in load_swaps(plan).swaps]
     assert sum(planned) == 300
     part = elute.follow(plan, log_of(plan, min(planned) // 2, 1))
     assert not part.stop

@@ -155,8 +155,8 @@ def test_the_fewest_impressions(q_s: float, q_t: float, n_s: float, n_t: float, 
 
 
 def left(n: Any, c: Any, variance: float, goal: float = 0.004, shared: int = 1) -> Any:
-    cells = [SeenCells(np.array([n[end]]), np.array([c[end]])) for end in (0, 1)]
-    ends = SwapEnds(*cells, np.array([0.5]), np.array([0.1]))
+    source, target = (SeenCells(np.array([n[end]]), np.array([c[end]])) for end in (0, 1))
+    ends = SwapEnds(source, target, np.array([0.5]), np.array([0.1]))
     return [int(part[0]) for part in find_left(ends, np.array([variance]), goal, np.array([float(shared)]))]
 
 

@@ -15,12 +15,24 @@ from conftest import call_elute
 from elute.checking.check import Check
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
+from elute.repair.distortion.fields import Consequence
 from elute.repair.plan import MergePlan, load
 from elute.repair.weigh import weigh_merges
 from elute.simulation import toy
 from reference.plain_distortion import component_tree, flips_by_all_pairs
 
 DELTAS = (1.1, 1.25, 1.5, 2.0)
+
+
+def load_merges(path: Path) -> MergePlan:
+    plan = load(path)
+    assert isinstance(plan, MergePlan)
+    return plan
+
+
+def consequence_of(plan: MergePlan) -> Consequence:
+    assert plan.consequence is not None
+    return plan.consequence
 
 
 def find_flips_plainly(check: Check, plan: MergePlan) -> dict[str, float]:
@@ -52,6 +64,7 @@ def test_the_demos_broken_log(demo_logs: Path, tmp_path: Path) -> None:
     check = elute.check(log)
     plan = elute.merge(check)
     expected = compare_with_plain(check, plan)
+    assert check.ranking is not None
     assert fields["queries_across"] == check.ranking.queries - check.ranking.rankable
     assert sum(np.isfinite(list(expected.values()))) == fields["queries_across"]
     written = pq.read_table(queries)
@@ -59,7 +72,7 @@ def test_the_demos_broken_log(demo_logs: Path, tmp_path: Path) -> None:
     assert written.equals(plan.flips)
     assert load(out) == plan
     with pytest.raises(EluteError, match="does not know its queries"):
-        _ = load(out).flips
+        _ = load_merges(out).flips
 
     at = fields["distortion"][1]
     page = " ".join(call_elute(*words).out.split())
@@ -108,7 +121,9 @@ def test_a_chain_of_five_components(five: Path) -> None:
 def test_propensities_of_the_plans_own_fit_say_nothing(five: Path, tmp_path: Path) -> None:
     fit = elute.fit(five, plan=elute.merge(five))
     plan = elute.merge(five, propensity=fit)
-    assert plan.consequence.distortion_known.ratio == 1.0
+    known = consequence_of(plan).distortion_known
+    assert known is not None
+    assert known.ratio == 1.0
     fit.save(tmp_path / "fit")
     page = call_elute(
         "repair", five, "--method", "merge", "--propensity", tmp_path / "fit" / "propensities.parquet"
@@ -213,16 +228,18 @@ def test_a_sparse_log() -> None:
     expected = compare_with_plain(check, plan)
     finite = [at for at in expected.values() if np.isfinite(at)]
     assert min(finite) >= 1
-    assert 0 < len(finite) == plan.consequence.queries_across
+    assert 0 < len(finite) == consequence_of(plan).queries_across
 
 
 def test_without_clicks_or_queries_only_ratios_are_told() -> None:
     silent = elute.merge(sparse_log(clicks=False))
-    assert {row.queries_safe_share for row in silent.consequence.distortion} == {None}
-    assert (silent.consequence.queries_safe_curve, silent.consequence.queries_across > 0) == (None, True)
-    assert silent.consequence.sentence.endswith("off by up to 1.25^3 = 1.95.")
+    told = consequence_of(silent)
+    assert {row.queries_safe_share for row in told.distortion} == {None}
+    assert told.queries_across is not None
+    assert (told.queries_safe_curve, told.queries_across > 0) == (None, True)
+    assert told.sentence.endswith("off by up to 1.25^3 = 1.95.")
     alone = elute.merge(sparse_log().drop_columns("query_id"), item="doc_id")
-    assert alone.consequence.queries_across is None
+    assert consequence_of(alone).queries_across is None
     with pytest.raises(EluteError, match="a log that has clicks and queries"):
         _ = alone.flips
     assert json.loads(alone.to_json())["distortion"][0]["queries_safe_share"] is None
@@ -231,10 +248,11 @@ def test_without_clicks_or_queries_only_ratios_are_told() -> None:
 def test_queries_within_components_are_safe_without_a_fit(chain: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PBM, "fit", None)
     plan = elute.merge(chain)
-    assert plan.consequence.queries_across == 0
-    assert {row.queries_safe_share for row in plan.consequence.distortion} == {1.0}
+    told = consequence_of(plan)
+    assert told.queries_across == 0
+    assert {row.queries_safe_share for row in told.distortion} == {1.0}
     assert np.isinf(plan.flips["flips_at"].to_numpy()).all()
-    assert "all queries keep their order" in plan.consequence.sentence
+    assert "all queries keep their order" in told.sentence
 
 
 def test_queries_that_items_do_not_name(tmp_path: Path) -> None:
@@ -264,7 +282,7 @@ def test_files_of_older_versions_are_read(demo_logs: Path, tmp_path: Path) -> No
     old = {name: value for name, value in fields.items() if name not in (*new, "distortion_known", "bound_scale")}
     old["pairs"] = [{name: pair[name] for name in ("a", "b", "cost", "bound", "bound_share")} for pair in old["pairs"]]
     (tmp_path / "plan.json").write_text(json.dumps(old))
-    plan = load(tmp_path / "plan.json")
+    plan = load_merges(tmp_path / "plan.json")
     assert plan.consequence is None
     assert (
         call_elute(

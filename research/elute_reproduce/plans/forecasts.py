@@ -79,10 +79,20 @@ def keep_forecasts(world: BudgetWorld, view: View, plans: int, redraws: int, see
     said, came, off = np.array(foretold), np.array(spread), np.array(missed)
     squares = np.nanmean(off**2, axis=1)
     worst = np.arange(plans), said.argmax(axis=1)
-    means = (said[worst] ** 2, said**2, came[worst] ** 2, came**2, squares[worst], squares)
     return Kept(
-        *(float(np.sqrt(part.mean())) for part in means), float(np.nanmean(off / said[:, None])), np.isnan(off).mean()
+        largest=_root_mean(said[worst] ** 2),
+        typical=_root_mean(said**2),
+        spread_largest=_root_mean(came[worst] ** 2),
+        spread_typical=_root_mean(came**2),
+        missed_largest=_root_mean(squares[worst]),
+        missed_typical=_root_mean(squares),
+        biased=float(np.nanmean(off / said[:, None])),
+        unfitted=float(np.isnan(off).mean()),
     )
+
+
+def _root_mean(squares: Floats) -> float:
+    return float(np.sqrt(squares.mean()))
 
 
 def _draw_log(world: BudgetWorld, rng: np.random.Generator) -> tuple[Floats, Floats, FittedCells, Ints]:
