@@ -117,15 +117,16 @@ def rankable_section(check: Check) -> Section:
         lead = "The log names no queries, so rankings cannot be counted."
     else:
         rankable, queries = format_count(ranking.rankable), format_count(ranking.queries)
-        lead = f"{rankable} of {queries} queries ({format_share(ranking.share)}) can be ranked."
+        share = format_share(ranking.share)
+        lead = f"{rankable} of {queries} queries ({share}) are linked: enough clicks would rank them."
     figure = Figure(
         "rankable",
         "What can be compared",
         draw_bars(share_bars(check), "share", most=1.0, share=True),
-        "The share of queries that can be ranked, of pairs of items within a query that can be compared, and of "
-        "impressions in the largest component.",
-        "A query can be ranked where all its items lie in one component. Where few queries can but many pairs, queries "
-        "straddle components: repairing the log pays off.",
+        "The share of queries that are linked, of pairs of items within a query that are, and of impressions in the "
+        "largest component.",
+        "A query is linked where all its items lie in one component: enough clicks then rank it. Where few queries are "
+        "but many pairs, queries straddle components: repairing the log pays off.",
     )
     return Section("rankable", "Rankable queries", lead, [figure])
 
@@ -154,7 +155,8 @@ def _links_by_error(certificate: Certificate) -> Section:
     if bars:
         worst = f"{bars[0]['value']:.3f}"
         lead = (
-            f"Of two linked factors, the least certain ratio is known to a standard error of {worst} of its logarithm."
+            f"Of two linked factors, the least certain ratio has a standard error of {worst} of its logarithm, were "
+            "clicks independent."
         )
         figure = Figure(
             "links",
