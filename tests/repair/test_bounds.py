@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.repair.bounds import merge_bound
+from elute.repair.distortion.bounds import merge_bound
 
 
 def test_two_components_by_hand():

@@ -13,7 +13,7 @@ import elute
 from elute.checking.check import check as check_log
 from elute.repair.swapping.designs import Name, draw_up
 from elute.repair.swapping.expected import expect
-from elute.repair.swapping.forecast import Forecast, Shown
+from elute.repair.swapping.forecast import Forecast, ShownAnew
 from elute.repair.swapping.traffic import Traffic, find_traffic
 
 
@@ -127,7 +127,7 @@ def test_a_forecast_is_the_inverse_of_the_information() -> None:
     r, o = rng.uniform(0.2, 0.6, counts.n_items), np.array([1.0, 0.7, 0.5, 0.3])
     expected = expect(check, r, o)
     item, factor, shown = np.array([0, 3, 5]), np.array([3, 0, 2]), np.array([40.0, 15.0, 8.0])
-    found = Forecast(check, expected, Shown(item, factor, shown)).measure(2.0)
+    found = Forecast(check, expected, ShownAnew(item, factor, shown)).measure(2.0)
 
     w = np.zeros((counts.n_items, 4))
     every = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.repair.bounds import merge_bound
 from elute.repair.distortion import centre
+from elute.repair.distortion.bounds import merge_bound
 from elute.repair.distortion.centre import find_least_diameter
 from elute.repair.distortion.flips import find_flips
 from elute.repair.distortion.linkage import link_all

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,9 @@ def broken(demo_logs: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def made(demo_logs: Path) -> elute.SwapPlan:
-    return elute.swap(demo_logs / "broken.parquet")
+    """One item, as often as its link needs if it rests on this item alone."""
+    plan = elute.swap(demo_logs / "broken.parquet")
+    return replace(plan, swaps=(replace(plan.swaps[0], impressions_needed=200),))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pyarrow as pa
 from elute.cells.counts import Clustered, Counts
 from elute.cells.factors import find_rows
 from elute.repair.looks.cells import part_items
-from elute.repair.looks.links import Links, measure_links
+from elute.repair.looks.links import MeasuredLinks, measure_links
 from elute.repair.looks.sequence import plan_sequence
 from elute.verbs.repair import swap
 from elute_reproduce.plans.links import TARGET_SE, Looks, sum_up
@@ -77,7 +77,7 @@ def _click(rng: np.random.Generator, r: np.ndarray, item: np.ndarray, factor: np
     return [item, factor, user + rng.integers(1 << 40), rng.random(len(item)) < p]
 
 
-def _measure(old: Rows, since: Rows, item: int, source: int, target: int, with_clusters: bool) -> Links:
+def _measure(old: Rows, since: Rows, item: int, source: int, target: int, with_clusters: bool) -> MeasuredLinks:
     """The link, as `follow_plan` learns it."""
     counts, later = _count([np.concatenate(parts) for parts in zip(old, since, strict=True)]), _count(since)
     named = {"doc_id": item}

@@ -22,8 +22,8 @@ from elute.repair.swap import find_minimum_swaps
 from elute.repair.swap_plan import TARGET_SE, plan_swaps
 from elute.repair.swapping.constraints import Constraints
 from elute.repair.swapping.designs import NAMES, draw_up
-from elute.repair.swapping.expected import Expected, expect, to_fitted_cells
-from elute.repair.swapping.forecast import Errors, Forecast, Shown
+from elute.repair.swapping.expected import Outlook, expect, to_fitted_cells
+from elute.repair.swapping.forecast import Errors, Forecast, ShownAnew
 from elute.repair.swapping.movable import find_movable
 from elute.repair.swapping.traffic import Traffic, find_traffic
 from elute.simulation.world import SimulatedPages, World, spawn_streams
@@ -133,13 +133,13 @@ def _try_log(kind: ApartWorld, seed: list[int]) -> dict[str, Tried]:
     return out
 
 
-def _promise(verdict: Check, expected: Expected, plan: SwapPlan) -> Promise:
+def _promise(verdict: Check, expected: Outlook, plan: SwapPlan) -> Promise:
     items = index_rows(verdict.counts.items)
     factors = index_rows(verdict.counts.factors)
     item = np.array([items[row_key(swap.item)] for swap in plan.swaps], np.int64)
     target = np.array([factors[row_key(swap.target)] for swap in plan.swaps], np.int64)
     shown = np.array([float(swap.impressions) for swap in plan.swaps])
-    errors = Forecast(verdict, expected, Shown(item, target, shown)).measure()
+    errors = Forecast(verdict, expected, ShownAnew(item, target, shown)).measure()
     lost = sum(swap.users_lose for swap in plan.swaps)
     return Promise(errors, lost, float(shown.sum()), plan.forecast["log_lengths"])
 
@@ -175,7 +175,7 @@ def _find_largest(counts: Counts, propensity: Floats) -> float:
     return float(np.sqrt(np.nanmax(find_covariance(cells, w, o, one).variance)))
 
 
-def _plan_as_paper(verdict: Check, expected: Expected, plan: SwapPlan) -> SwapPlan:
+def _plan_as_paper(verdict: Check, expected: Outlook, plan: SwapPlan) -> SwapPlan:
     """Algorithm 2 as it is: any item under any factor, one for each link, as often as the target needs."""
     found = find_minimum_swaps(to_fitted_cells(verdict.counts, expected)._replace(relevance=expected.relevance)).swaps
     p = expected.probability(found.item, found.target)
@@ -185,7 +185,7 @@ def _plan_as_paper(verdict: Check, expected: Expected, plan: SwapPlan) -> SwapPl
 
 
 def _plan_at_random(
-    verdict: Check, expected: Expected, traffic: Traffic, plan: SwapPlan, rng: np.random.Generator
+    verdict: Check, expected: Outlook, traffic: Traffic, plan: SwapPlan, rng: np.random.Generator
 ) -> SwapPlan:
     """As many swaps, of any item that a query shows to a place of another part."""
     wanted = max(len(plan.swaps), expected.parts - 1)

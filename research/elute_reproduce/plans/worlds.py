@@ -105,7 +105,7 @@ def truth_of(world: World, factors: pa.Table) -> Floats:
     return np.asarray(propensities[(*context, place)])
 
 
-class Shown(NamedTuple):
+class PagesShown(NamedTuple):
     """Pages that were shown elsewhere, and how many clicks they cost, in expectation over clicks alone."""
 
     pages: list[SimulatedPages]
@@ -117,12 +117,12 @@ def draw_log(world: World, pages: int, chance: Streams) -> list[SimulatedPages]:
     return list(draw_pages(world, pages, chance))
 
 
-def carry_out(world: World, plan: SwapPlan, chance: Streams) -> Shown:
+def carry_out(world: World, plan: SwapPlan, chance: Streams) -> PagesShown:
     """Show what a plan asks for, as `elute simulate --swap` does; what users lose is compared with as many pages of the
     same queries as they are."""
     pages = list(draw_swapped_pages(world, plan, chance))
     lost = sum(_expect_usual(world, part) - _expect_clicks(world, part.rankings, part.context) for part in pages)
-    return Shown(pages, float(lost))
+    return PagesShown(pages, float(lost))
 
 
 def _expect_usual(world: World, part: SimulatedPages, repeats: int = 20) -> float:
@@ -141,7 +141,7 @@ def _expect_clicks(world: World, rankings: Rankings, context: NDArray[np.int32] 
     return float(world.user.probabilities(ShownPages(relevance, rankings.length, None, context)).sum())
 
 
-def experiment(world: World, name: str, pages: int, chance: Streams) -> Shown:
+def experiment(world: World, name: str, pages: int, chance: Streams) -> PagesShown:
     """Pages of a standard experiment: `top k` shuffles the page, `FairPairs` and `RandPair` swap neighbours."""
     sampler = world.policy.sampler(world.data)
     query = chance.queries.integers(world.data.n_queries, size=pages)
@@ -162,4 +162,4 @@ def experiment(world: World, name: str, pages: int, chance: Streams) -> Shown:
     shuffled = Rankings(rows, rankings.length)
     after = _expect_clicks(world, shuffled, context)
     clicks = draw_clicks(world, shuffled, context, chance)
-    return Shown([SimulatedPages(query, shuffled, context, clicks)], before - after)
+    return PagesShown([SimulatedPages(query, shuffled, context, clicks)], before - after)

@@ -30,8 +30,8 @@ BESIDE = {
     "rank": "Score documents with a ranker that `elute train` left in DIR; a higher score ranks higher.",
     "simulate": "A click log whose truth is known: real documents and grades, a policy that ranks, a user who clicks.",
     "reproduce": "Run a published table or figure again: published and measured values side by side.",
-    "demo": "Simulate a sound and a broken log, check both, repair the broken one, fit, audit and judge it, and "
-    "report.",
+    "demo": "Simulate a sound and a broken log, check both, repair the broken one by a merge and by swaps that are "
+    "shown, fit, audit and judge, and report.",
     "explain": "What a code in a warning, a finding or a summary means, why it matters and what to do.",
 }
 

@@ -13,7 +13,7 @@ from elute.checking.check import Check
 from elute.errors import EluteError
 from elute.identify.merged import measure_merged
 from elute.kernels.merge import merge_factors
-from elute.repair.bounds import MergeBound, merge_bound
+from elute.repair.distortion.bounds import MergeBound, merge_bound
 from elute.repair.features import bias_features
 from elute.repair.merge import find_minimum_merges
 from elute.repair.plan import MergePlan

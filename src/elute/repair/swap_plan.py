@@ -20,10 +20,10 @@ from elute.repair.swapping.anywhere import list_more_anywhere, list_swaps_anywhe
 from elute.repair.swapping.comparison import compare_designs, describe_forecast
 from elute.repair.swapping.constraints import Constraints, translate
 from elute.repair.swapping.designs import TOP
-from elute.repair.swapping.expected import Expected, expect, to_fitted_cells
+from elute.repair.swapping.expected import Outlook, expect, to_fitted_cells
 from elute.repair.swapping.feasible import NO_SWAPS_YET, FeasibleSwaps, list_swaps
-from elute.repair.swapping.forecast import Errors, Forecast, Shown, find_effects
-from elute.repair.swapping.links import Link, find_links, join_parts, price
+from elute.repair.swapping.forecast import Errors, Forecast, ShownAnew, find_effects
+from elute.repair.swapping.links import PartLink, find_links, join_parts, price
 from elute.repair.swapping.movable import Movable, find_movable
 from elute.repair.swapping.obstacles import Obstacle, find_obstacles
 from elute.repair.swapping.spending import spend_within
@@ -43,9 +43,9 @@ class _Ground(NamedTuple):
     allowed: Allowed
     movable: Movable
     traffic: Traffic
-    expected: Expected
+    expected: Outlook
 
-    def list_links(self, expected: Expected, pages: float, allowed: Allowed) -> FeasibleSwaps:
+    def list_links(self, expected: Outlook, pages: float, allowed: Allowed) -> FeasibleSwaps:
         """Swaps that link parts."""
         given = self.traffic, expected, self.movable.kind, pages, allowed
         if self.check.log.roles.query is None:
@@ -145,15 +145,15 @@ class _Chosen(NamedTuple):
     impressions: Ints
 
     @classmethod
-    def of_links(cls, links: list[Link]) -> _Chosen:
+    def of_links(cls, links: list[PartLink]) -> _Chosen:
         swaps = NO_SWAPS_YET
         for link in links:
             swaps = swaps.append(link.swaps)
         return cls(swaps, np.concatenate([np.empty(0, np.int64), *(link.impressions for link in links)]))
 
     @property
-    def shown(self) -> Shown:
-        return Shown(self.swaps.item, self.swaps.target, self.impressions.astype(np.float64))
+    def shown(self) -> ShownAnew:
+        return ShownAnew(self.swaps.item, self.swaps.target, self.impressions.astype(np.float64))
 
 
 def _compare(ground: _Ground, target_se: float, reached: Errors, top: int) -> tuple[dict[str, Any], ...]:
@@ -180,7 +180,7 @@ def _count_components(check: Check, swaps: FeasibleSwaps) -> int:
     return len(np.unique(find_roots(parent)))
 
 
-def _write_notes(variances: list[float], target_se: float, unspent: int, expected: Expected) -> list[str]:
+def _write_notes(variances: list[float], target_se: float, unspent: int, expected: Outlook) -> list[str]:
     """What falls short of what was asked, and what is a guess."""
     notes = []
     if len(np.unique(expected.propensity)) == 1 < len(expected.propensity):

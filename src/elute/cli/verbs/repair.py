@@ -74,7 +74,7 @@ _OPTIONS = (
     click.option("--log-days", type=click.FloatRange(min=0, min_open=True), help="swap: how many days the log covers."),
     click.option("--top", type=click.IntRange(min=2), default=10, show_default=True,
                  help="swap: results that are shuffled by the design it is compared with."),
-    click.option("--export", "export_to", type=click.Path(dir_okay=False), metavar="FILE",
+    click.option("--export", type=click.Path(dir_okay=False), metavar="FILE",
                  help="swap: the plan as .json or .csv for an experimentation system."),
     click.option("--budget", type=click.IntRange(min=1), metavar="N", help="swap: impressions to spend in all."),
     click.option("--objective", type=click.Choice(["max", "mean"]), default="max", show_default=True,
@@ -99,7 +99,7 @@ def repair(
     method: str,
     out: str | None,
     as_json: bool,
-    export_to: str | None,
+    export: str | None,
     prefer: str,
     queries: str | None,
     **given: Any,
@@ -128,8 +128,8 @@ def repair(
         plan = _swap(verdict, progress, **given)
     if out is not None:
         plan.save(out)
-    if export_to is not None:
-        _export(plan, export_to)
+    if export is not None:
+        _export(plan, export)
     if as_json:
         click.echo(plan.to_json())
     else:

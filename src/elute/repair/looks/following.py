@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from elute.cells.factors import row_key
+from elute.known.precision import shorten
 from elute.repair.looks.card import describe_following
 from elute.repair.looks.sequence import CONFIDENCE
 from elute.repair.plan import SwapPlan
@@ -97,7 +98,7 @@ class Following(Result):
             "target_half_width": self.target_half_width,
             "confidence": CONFIDENCE,
             "information_factor": self.information_factor,
-            "design_effect": self.design_effect,
+            "design_effect": shorten(self.design_effect),
             "clusters": list(self.clusters),
             "impressions_left": self.impressions_left,
             "swaps": [swap.to_dict() for swap in self.swaps],

@@ -31,7 +31,7 @@ Ints = NDArray[np.int64]
 _SHARE, _STEPS = 1e-8, 20_000
 
 
-class Links(NamedTuple):
+class MeasuredLinks(NamedTuple):
     """By link: the ratio (NaN where there is none), its variance with clusters (infinite where there is none), whether
     clicks tie its ends, and the design effect in it. `clusters`: the columns that make them."""
 
@@ -61,14 +61,14 @@ def measure_links(
     query: str | None = None,
     clusters: Clusters = (),
     progress: Progress = silent,
-) -> Links:
+) -> MeasuredLinks:
     """Of the links from `source` to `target`. `planned`: the items that the plan shows elsewhere. `query`: the column
     of the queries that items belong to by name, if they do; `clusters`: others."""
     m = len(source)
     sample = sample_counts(counts, None, cells=max(counts.n_cells, 1))
     if not sample.clicked.any():
         nothing = np.full(m, np.nan), np.full(m, np.inf), np.zeros(m, np.bool_), np.ones(m)
-        return Links(*nothing, ())
+        return MeasuredLinks(*nothing, ())
     fitted = _fit(sample, progress)
     tied = (fitted.part[source] == fitted.part[target]) & (fitted.o[source] > 0) & (fitted.o[target] > 0)
     variance = np.full(m, np.inf)
@@ -88,7 +88,7 @@ def measure_links(
         by += [name for name, _ in clusters]
     ratio = np.full(m, np.nan)
     ratio[tied] = np.log(fitted.o[source[tied]]) - np.log(fitted.o[target[tied]])
-    return Links(ratio, variance * effect, tied, effect, tuple(by))
+    return MeasuredLinks(ratio, variance * effect, tied, effect, tuple(by))
 
 
 def _fit(sample: Sample, progress: Progress) -> _Fitted:

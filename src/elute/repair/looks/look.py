@@ -21,7 +21,7 @@ from elute.progress import Progress, silent
 from elute.repair.looks.cells import PartedItems, SeenCells, look_up, part_items
 from elute.repair.looks.following import FollowedSwap, Following
 from elute.repair.looks.left import Lacking, SwapEnds, find_left
-from elute.repair.looks.links import Links, measure_links
+from elute.repair.looks.links import MeasuredLinks, measure_links
 from elute.repair.looks.rest import count_planned, find_budget_left, plan_rest, write_reason
 from elute.repair.looks.sequence import ConfidenceSequence, plan_sequence
 from elute.repair.plan import SwapPlan
@@ -138,7 +138,7 @@ def _find_target_se(plan: SwapPlan) -> float:
 
 def _describe_swaps(
     plan: SwapPlan,
-    found: Links,
+    found: MeasuredLinks,
     sequence: ConfidenceSequence,
     which: Ints,
     flipped: NDArray[np.bool_],

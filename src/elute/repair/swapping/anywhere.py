@@ -16,7 +16,7 @@ from elute.cells.counts import Counts
 from elute.kernels.jit import jit
 from elute.repair.allowed import Allowed
 from elute.repair.swap import find_minimum_swaps
-from elute.repair.swapping.expected import MOST, Expected, to_fitted_cells
+from elute.repair.swapping.expected import MOST, Outlook, to_fitted_cells
 from elute.repair.swapping.feasible import FeasibleSwaps, choose_source, set_limits
 from elute.repair.swapping.traffic import Traffic
 
@@ -28,7 +28,7 @@ _POOL = 1000
 
 
 def list_swaps_anywhere(
-    counts: Counts, traffic: Traffic, expected: Expected, kind: Ints, pages: float, allowed: Allowed
+    counts: Counts, traffic: Traffic, expected: Outlook, kind: Ints, pages: float, allowed: Allowed
 ) -> FeasibleSwaps:
     """Swaps that hold a spanning tree of least cost, as far as there is one."""
     cells = to_fitted_cells(counts, expected)
@@ -46,7 +46,7 @@ def list_swaps_anywhere(
 
 
 def list_more_anywhere(
-    counts: Counts, traffic: Traffic, expected: Expected, kind: Ints, pages: float, allowed: Allowed
+    counts: Counts, traffic: Traffic, expected: Outlook, kind: Ints, pages: float, allowed: Allowed
 ) -> FeasibleSwaps:
     """For every factor, the item that tells most of it, of those of which most is known."""
     seen = np.bincount(traffic.factor, traffic.impressions, len(kind)).astype(np.float64)
@@ -106,7 +106,7 @@ def _choose(
 
 
 def _describe(
-    counts: Counts, expected: Expected, kind: Ints, seen: Floats, most: Ints, item: Ints, source: Ints, target: Ints
+    counts: Counts, expected: Outlook, kind: Ints, seen: Floats, most: Ints, item: Ints, source: Ints, target: Ints
 ) -> FeasibleSwaps:
     gain, known = most[target] * expected.odds(item, target), expected.known[item]
     return FeasibleSwaps(
@@ -120,8 +120,8 @@ def _describe(
     )
 
 
-def _price_losses(counts: Counts, expected: Expected, kind: Ints, seen: Floats, item: Ints, target: Ints) -> Floats:
-    """Expected clicks lost by one impression, as in `elute.repair.swapping.feasible`, with all pages as one query's."""
+def _price_losses(counts: Counts, expected: Outlook, kind: Ints, seen: Floats, item: Ints, target: Ints) -> Floats:
+    """Outlook clicks lost by one impression, as in `elute.repair.swapping.feasible`, with all pages as one query's."""
     r, o, n = expected.relevance, expected.propensity, len(kind)
     pages = np.zeros(int(kind.max(initial=0)) + 1)
     np.maximum.at(pages, kind, seen)

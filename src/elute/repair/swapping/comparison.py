@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elute.checking.check import Check
 from elute.repair.swapping.designs import NAMES, TOP, Design, draw_up
-from elute.repair.swapping.expected import Expected
+from elute.repair.swapping.expected import Outlook
 from elute.repair.swapping.forecast import Errors, Forecast
 from elute.repair.swapping.traffic import Traffic
 
@@ -44,7 +44,7 @@ def describe_forecast(
 
 def compare_designs(
     check: Check,
-    expected: Expected,
+    expected: Outlook,
     traffic: Traffic,
     kind: Ints,
     position: Floats | None,
@@ -62,7 +62,7 @@ def compare_designs(
 
 
 def _measure(
-    check: Check, expected: Expected, design: Design, target_se: float, share: float, log_days: float | None
+    check: Check, expected: Outlook, design: Design, target_se: float, share: float, log_days: float | None
 ) -> dict[str, Any]:
     forecast = Forecast(check, expected, design.shown)
     lengths, errors = _find_length(forecast, target_se, share)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.kernels.jit import jit
-from elute.repair.swapping.expected import Expected
-from elute.repair.swapping.forecast import Shown
+from elute.repair.swapping.expected import Outlook
+from elute.repair.swapping.forecast import ShownAnew
 from elute.repair.swapping.traffic import Traffic
 
 Floats = NDArray[np.float64]
@@ -35,23 +35,23 @@ class Design(NamedTuple):
     """What a design shows if it takes all pages for as long as the log did, and what users lose then."""
 
     name: str
-    shown: Shown
+    shown: ShownAnew
     moved: float
     """Impressions elsewhere than without it."""
     users_lose: float
 
 
-def draw_up(name: Name, traffic: Traffic, expected: Expected, kind: Ints, position: Floats, top: int = TOP) -> Design:
+def draw_up(name: Name, traffic: Traffic, expected: Outlook, kind: Ints, position: Floats, top: int = TOP) -> Design:
     """A design on the pages of this log; `position`: of every factor."""
     item, factor, shown, moved = _show(*traffic[:4], kind, position, NAMES.index(name), top)
     label = f"top {top} shuffled" if name == "top k" else name
     after = _add_by_factor(expected, item, factor, shown)
     before = _add_by_factor(expected, *_find_touched(traffic, kind, position, name, top))
-    return Design(label, Shown(item, factor, shown), moved, max(0.0, float(before - after)))
+    return Design(label, ShownAnew(item, factor, shown), moved, max(0.0, float(before - after)))
 
 
-def _add_by_factor(expected: Expected, item: Ints, factor: Ints, shown: Floats) -> float:
-    """Expected clicks."""
+def _add_by_factor(expected: Outlook, item: Ints, factor: Ints, shown: Floats) -> float:
+    """Outlook clicks."""
     return float(shown @ expected.probability(item, factor))
 
 

@@ -39,7 +39,7 @@ MOST = 0.95
 """A click probability that a planner counts on, at most."""
 
 
-class Expected(NamedTuple):
+class Outlook(NamedTuple):
     """By item `relevance`, and `typical`, which does not look at its own clicks; by factor `propensity` and `part`, its
     number among the parts that clicks tie together. By item `known`, the information that its cells carry about it if
     it is as is typical, and the part `home` in which they do."""
@@ -72,20 +72,20 @@ def expect(
     first: MergePlan | None = None,
     alike: list[str] | None = None,
     progress: Progress = silent,
-) -> Expected:
+) -> Outlook:
     """From the log, unless both are given. `first`: the merge plan to fit under; without one, factors are alike whose
     columns `alike` are."""
     counts = check.counts
     part = find_parts(counts, check.found.of_factor)
     if relevance is None or propensity is None:
         if check.log.roles.click is None or not counts.clicks.any():
-            raise EluteError("a swap plan needs clicks, or both --relevance and --propensity")
+            raise EluteError("a swap plan needs clicks, or both `relevance=` and `propensity=`")
         pairs = _find_pairs(counts, part, first, alike)
         relevance, typical, propensity = _fit(counts, pairs, progress)
     else:
         relevance = typical = np.where(is_positive(relevance), relevance, 0.0)
     known, home = _locate(counts, typical, np.where(is_positive(propensity), propensity, 0.0), part)
-    return Expected(relevance, typical, propensity, part, known, home)
+    return Outlook(relevance, typical, propensity, part, known, home)
 
 
 def find_parts(counts: Counts, component: NDArray[np.integer]) -> Ints:
@@ -152,7 +152,7 @@ def _locate(counts: Counts, relevance: Floats, propensity: Floats, part: Ints) -
     return carried[best][last], where[first][best][last]
 
 
-def to_fitted_cells(counts: Counts, expected: Expected) -> FittedCells:
+def to_fitted_cells(counts: Counts, expected: Outlook) -> FittedCells:
     """The log's cells with what is typical of them; parts take the place of components, and cells of an item outside
     the part where it was clicked, which link nothing, are left out."""
     item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))

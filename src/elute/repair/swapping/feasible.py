@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from elute.kernels.jit import jit
 from elute.repair.allowed import Allowed
 from elute.repair.candidates import Candidates
-from elute.repair.swapping.expected import MOST, Expected
+from elute.repair.swapping.expected import MOST, Outlook
 from elute.repair.swapping.traffic import Traffic
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,7 @@ NO_SWAPS_YET = FeasibleSwaps._make([np.empty(0, np.int64)] * 5 + [np.empty(0)] *
 
 
 def list_swaps(
-    traffic: Traffic, expected: Expected, kind: Ints, pages: float, allowed: Allowed, linking: bool
+    traffic: Traffic, expected: Outlook, kind: Ints, pages: float, allowed: Allowed, linking: bool
 ) -> FeasibleSwaps:
     """All of them, one item a place and linked part; `pages`: how many of the log's pages of a query may be changed, as
     a share (above 1 where the plan runs longer than the log did). `linking`: only to places of other parts; otherwise
@@ -89,7 +89,7 @@ def list_swaps(
     return FeasibleSwaps._make(found)
 
 
-def set_limits(traffic: Traffic, expected: Expected, allowed: Allowed) -> tuple[Mask, Mask, Floats, float]:
+def set_limits(traffic: Traffic, expected: Outlook, allowed: Allowed) -> tuple[Mask, Mask, Floats, float]:
     """Which rows may be sources, which factors targets; positions, and how far they may change."""
     sources = expected.relevance[traffic.item] > 0
     sources &= expected.propensity[traffic.factor] > 0
@@ -244,7 +244,7 @@ def _lose(
     r: Floats,
     o: Floats,
 ) -> float:
-    """Expected clicks that users lose by one impression of x at t, where `there` is the relevance shown there."""
+    """Outlook clicks that users lose by one impression of x at t, where `there` is the relevance shown there."""
     most = 0.0
     for row in range(begin, end):
         if kind[factor[row]] == kind[t]:

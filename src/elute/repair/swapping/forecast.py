@@ -17,13 +17,13 @@ from elute.estimate.solve.standard_errors import link_informed
 from elute.identify.information import information
 from elute.kernels.unionfind import find_roots, singletons
 from elute.known.covariance import find_covariance
-from elute.repair.swapping.expected import Expected
+from elute.repair.swapping.expected import Outlook
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Shown(NamedTuple):
+class ShownAnew(NamedTuple):
     """Impressions of items under factors, beyond the log's."""
 
     item: Ints
@@ -66,7 +66,7 @@ def _finite(value: float) -> float | None:
 class Forecast:
     """Cells of a log together with what is to be shown, which may be scaled."""
 
-    def __init__(self, check: Check, expected: Expected, shown: Shown) -> None:
+    def __init__(self, check: Check, expected: Outlook, shown: ShownAnew) -> None:
         counts = check.counts
         self._expected, self._effect = expected, find_effects(check)
         self._offsets, self._factor, self._old, self._new = _unite(counts, shown)
@@ -96,7 +96,7 @@ def find_effects(check: Check) -> Floats:
     return np.full(check.counts.n_factors, 1.0 if found is None else found.design_effect)
 
 
-def _unite(counts: Counts, shown: Shown) -> tuple[Ints, NDArray[np.int32], Floats, Floats]:
+def _unite(counts: Counts, shown: ShownAnew) -> tuple[Ints, NDArray[np.int32], Floats, Floats]:
     """Cells by item, and impressions of each: those of the log, and those to be shown."""
     item = np.concatenate((np.repeat(np.arange(counts.n_items), np.diff(counts.offsets)), shown.item))
     factor = np.concatenate((counts.factor.astype(np.int64), shown.factor))

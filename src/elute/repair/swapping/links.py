@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from elute.kernels.unionfind import find_roots, join_edges, singletons
 from elute.repair.swap import compute_costs
-from elute.repair.swapping.expected import Expected
+from elute.repair.swapping.expected import Outlook
 from elute.repair.swapping.feasible import FeasibleSwaps
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ _WHOLE = 0.99
 _HALVINGS = 60
 
 
-class Link(NamedTuple):
+class PartLink(NamedTuple):
     """Two parts, the swaps that join them, how often each is to be shown, and the information that makes."""
 
     a: int
@@ -42,7 +42,7 @@ class Link(NamedTuple):
     information: float
 
 
-def find_links(candidates: FeasibleSwaps, expected: Expected, pages: Ints, needed: float) -> list[Link]:
+def find_links(candidates: FeasibleSwaps, expected: Outlook, pages: Ints, needed: float) -> list[PartLink]:
     """A spanning tree, or as much of one as there are swaps for, that gives every link the information `needed`;
     `pages`: of every query, how many may be changed."""
     if not len(candidates.item):
@@ -71,7 +71,7 @@ def find_links(candidates: FeasibleSwaps, expected: Expected, pages: Ints, neede
     return [link for link in links if len(link.impressions)]
 
 
-def _choose_items(candidates: FeasibleSwaps, expected: Expected) -> tuple[FeasibleSwaps, Ints, Ints]:
+def _choose_items(candidates: FeasibleSwaps, expected: Outlook) -> tuple[FeasibleSwaps, Ints, Ints]:
     """The strongest swap of every query for every pair of parts, the pairs, and the pair of each swap."""
     ends = np.sort(np.column_stack((expected.home[candidates.item], expected.part[candidates.target])), axis=1)
     pairs, member = np.unique(ends, axis=0, return_inverse=True)
@@ -81,14 +81,14 @@ def _choose_items(candidates: FeasibleSwaps, expected: Expected) -> tuple[Feasib
     return candidates.take(kept), pairs, member[kept]
 
 
-def join_parts(expected: Expected, links: list[Link]) -> Ints:
+def join_parts(expected: Outlook, links: list[PartLink]) -> Ints:
     """By part, its number once these links hold."""
     parent = singletons(expected.parts)
     join_edges(parent, np.array([x.a for x in links], np.int64), np.array([x.b for x in links], np.int64))
     return np.unique(find_roots(parent), return_inverse=True)[1].reshape(-1)
 
 
-def price(candidates: FeasibleSwaps, expected: Expected) -> Floats:
+def price(candidates: FeasibleSwaps, expected: Outlook) -> Floats:
     """Eq. 3, with click probabilities below 1: the variance of a link that rests on one impression of the item at each
     end; never below 0."""
     p = expected.probability(candidates.item, candidates.source)
@@ -96,7 +96,7 @@ def price(candidates: FeasibleSwaps, expected: Expected) -> Floats:
     return compute_costs(np.ones(len(p)), p, q)
 
 
-def _fill(a: int, b: int, swaps: FeasibleSwaps, expected: Expected, needed: float) -> Link:
+def _fill(a: int, b: int, swaps: FeasibleSwaps, expected: Outlook, needed: float) -> PartLink:
     odds = expected.odds(swaps.item, swaps.target)
     swaps = swaps._replace(strength=inform(swaps.most, odds, expected.known[swaps.item]))
     order = np.argsort(-swaps.strength, kind="stable")
@@ -107,7 +107,7 @@ def _fill(a: int, b: int, swaps: FeasibleSwaps, expected: Expected, needed: floa
     shown = share_impressions(odds, known, swaps.most, needed)
     kept = shown > 0
     carried = inform(shown, odds, known)
-    return Link(a, b, swaps.take(kept), shown[kept], float(carried.sum()))
+    return PartLink(a, b, swaps.take(kept), shown[kept], float(carried.sum()))
 
 
 def inform(shown: NDArray[np.number], odds: Floats, known: Floats) -> Floats:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from elute.kernels.jit import jit
 from elute.repair.allowed import Allowed
-from elute.repair.swapping.expected import Expected
+from elute.repair.swapping.expected import Outlook
 from elute.repair.swapping.feasible import FeasibleSwaps
 from elute.repair.swapping.movable import Movable
 from elute.repair.swapping.traffic import Traffic
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-ListLinks = Callable[[Expected, float, Allowed], FeasibleSwaps]
+ListLinks = Callable[[Outlook, float, Allowed], FeasibleSwaps]
 
 
 _PLENTY = 1e9
@@ -35,7 +35,7 @@ class Obstacle(NamedTuple):
 def find_obstacles(
     list_links: ListLinks,
     traffic: Traffic,
-    expected: Expected,
+    expected: Outlook,
     movable: Movable,
     allowed: Allowed,
     pages: float,
@@ -69,7 +69,7 @@ def find_obstacles(
     return out
 
 
-def _touch(swaps: FeasibleSwaps, expected: Expected) -> Mask:
+def _touch(swaps: FeasibleSwaps, expected: Outlook) -> Mask:
     """By part: whether a swap joins it to another."""
     out = np.zeros(expected.parts, np.bool_)
     out[expected.home[swaps.item]] = True
@@ -77,7 +77,7 @@ def _touch(swaps: FeasibleSwaps, expected: Expected) -> Mask:
     return out
 
 
-def _find_shared_kinds(expected: Expected, kind: Ints) -> Mask:
+def _find_shared_kinds(expected: Outlook, kind: Ints) -> Mask:
     """By part: whether another part has a factor of one of its kinds."""
     pairs = np.unique(np.column_stack((kind, expected.part)), axis=0)
     shared = np.bincount(pairs[:, 0])[pairs[:, 0]] > 1
