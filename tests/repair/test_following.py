@@ -83,7 +83,8 @@ def test_a_plan_is_followed_until_its_link_is_known(plan: Path) -> None:
         assert found["done"] == fields["stop"] == (found["half_width"] <= fields["target_half_width"])
         if fields["stop"]:
             break
-        assert load_swaps(rest).swaps[0].impressions_needed == found["impressions_left"] > 0
+        assert load_swaps(rest).swaps[0].impressions_needed == found["impressions_left"]
+        assert found["impressions_left"] + found["impressions_left_at_source"] > 0
     assert fields["stop"]
     assert look > 2
     assert widths == sorted(widths, reverse=True)
@@ -190,12 +191,14 @@ def test_a_budget_ends(broken: Path, tmp_path: Path) -> None:
 
 def test_filters_and_columns_are_the_plans(broken: Path, tmp_path: Path) -> None:
     table = pq.read_table(broken)
-    renamed = table.rename_columns(["session_id", "q", "d", "place", "click"])
+    renamed = table.rename_columns(["session_id", "query_id", "d", "place", "click"])
     pq.write_table(renamed, tmp_path / "log.parquet")
-    elute.swap(tmp_path / "log.parquet", item="q,d", bias="place", where="place <= 6").save(tmp_path / "plan.json")
+    elute.swap(tmp_path / "log.parquet", item="query_id,d", bias="place", where="place <= 6").save(
+        tmp_path / "plan.json"
+    )
     elute.swap(broken, max_position=6).save(tmp_path / "same.json")
     new = show(tmp_path / "same.json", 50, 6)
-    found = elute.follow(tmp_path / "plan.json", new.rename_columns(["q", "d", "place", "click", "session_id"]))
+    found = elute.follow(tmp_path / "plan.json", new.rename_columns(["query_id", "d", "place", "click", "session_id"]))
     same = elute.follow(tmp_path / "same.json", new, broken)
     assert found.swaps[0].log_ratio == pytest.approx(same.swaps[0].log_ratio)
 

@@ -77,7 +77,7 @@ def _list_steps(out: Path) -> list[_Step]:
     """From the logs to the page."""
     names = ("sound.parquet", "broken.parquet", "swapped.parquet", "truth.csv", "merge.json", "swap.json")
     sound, broken, swapped, truth, merge, swap = (str(out / name) for name in names)
-    merged, mended, naive = (str(out / "fits" / name) for name in ("merged", "swapped", "naive"))
+    merged, mended, naive = (str(out / "fits" / name) for name in ("merged", "pbm", "naive"))
     ratings, page, audit = str(out / "judged" / "ratings.csv"), str(out / "report.html"), out / "audit.json"
     fits = ("--fit", mended, "--fit", merged, "--fit", naive)
     judged = ("audit", *fits, "--log", swapped, "--labels", truth, "--policy-scores", truth)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from elute.cells.counts import Clustered, Counts
 from elute.cells.factors import describe_some, find_rows
 from elute.errors import EluteError
+from elute.known.precision import shorten
 from elute.progress import Progress, silent
 from elute.repair.looks.cells import PartedItems, SeenCells, look_up, part_items
 from elute.repair.looks.following import FollowedSwap, Following
@@ -150,8 +151,8 @@ def _describe_swaps(
     width = sequence.find_half_widths(found.variance)
     for at, swap in enumerate(plan.swaps):
         link = int(which[at])
-        ratio = float(found.log_ratio[link]) * (-1 if flipped[at] else 1) if found.tied[link] else None
-        half = float(width[link]) if found.tied[link] else None
+        ratio = shorten(float(found.log_ratio[link]) * (-1 if flipped[at] else 1)) if found.tied[link] else None
+        half = shorten(float(width[link])) if found.tied[link] else None
         out.append(
             FollowedSwap(
                 item=swap.item,
@@ -163,8 +164,8 @@ def _describe_swaps(
                 impressions_left=int(left.target[at]),
                 impressions_left_at_source=int(left.source[at]),
                 log_ratio=ratio,
-                low=None if ratio is None or half is None else ratio - half,
-                high=None if ratio is None or half is None else ratio + half,
+                low=None if ratio is None or half is None else shorten(ratio - half),
+                high=None if ratio is None or half is None else shorten(ratio + half),
                 half_width=half,
                 done=bool(found.variance[link] <= sequence.goal),
             )
