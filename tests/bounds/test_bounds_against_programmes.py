@@ -107,11 +107,10 @@ def compare(seed: int) -> tuple[str, int]:
     assert _same(found.relate(np.array([b]), a)[0][0], -largest), (seed, largest)
     part = found.scales.item_group
     x, y = rng.choice(items, 2, replace=False).tolist()
-    crossed = order_pairs(
-        (np.array([x, y]), np.zeros(2, np.int64)), part, found.found.items, found.found.arrows, found.highest
-    )
+    both = found.precision.sample.position[[x, y]]  # items are numbered anew where they are measured
+    crossed = order_pairs((both, np.zeros(2, np.int64)), part, found.found.items, found.found.arrows, found.highest)
     ordered = 0
-    if part[x] != part[y]:
+    if part[both[0]] != part[both[1]]:
         ends = plain.largest(factors + x, factors + y), plain.largest(factors + y, factors + x)
         ordered = int(min(end for end in ends if end is not None) < 0)
         assert (crossed.pairs, crossed.ordered) == (1, ordered), (seed, ends)
