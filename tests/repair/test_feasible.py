@@ -275,3 +275,20 @@ def test_time_is_in_days_where_the_log_has_them(demo_logs: Path) -> None:
     assert len(longer["swaps"]) <= len(fields["swaps"])
     lacking = call_elute("repair", log, "--method", "swap", "--days", 10)
     assert (lacking.code, "how many days the log covers" in lacking.err) == (1, True)
+
+
+def test_a_budget_beyond_the_traffic_still_joins(tmp_path: Path) -> None:
+    """Links come first where a query's pages do not suffice for all that a budget could do."""
+    rows = [
+        (q, f"d{q}{part}{n}", 3 * part + 1 + (n + shown) % 3)
+        for q in (1, 2)
+        for part in (0, 1)
+        for n in range(3)
+        for shown in range(40)
+    ]
+    query, doc, position = zip(*rows, strict=True)
+    rng = np.random.default_rng(0)
+    table = pa.table({"query_id": query, "doc_id": doc, "position": position, "click": rng.random(len(rows)) < 0.4})
+    plain, rich = elute.swap(table), elute.swap(table, budget=100_000)
+    assert (plain.parts_after, rich.parts_after, rich.components_after) == (1, 1, 1)
+    assert sum(swap.impressions for swap in rich.swaps) <= 0.1 * 2 * 40

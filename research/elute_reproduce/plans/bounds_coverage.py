@@ -17,7 +17,7 @@ from elute.bounds.assumptions import Assumptions
 from elute.bounds.bounds import Bounds, find_bounds
 from elute.bounds.constraints import ORDERED
 from elute.cells.counts import Counts, Membership
-from elute.known.precision import measure
+from elute.known.precision import Precision, measure
 from elute.known.sample import sample_counts
 
 Floats = NDArray[np.float64]
@@ -124,13 +124,14 @@ def measure_coverage(world: BoundedWorld, draws: int, rng: np.random.Generator) 
     totals, example = np.zeros(7, np.int64), None
     for _ in range(draws):
         known = measure(sample_counts(draw_clicks(world, rng), None), query="query_id")
+        truth = _number_as(world, known)
         plain = find_bounds(known, Assumptions())
         falling = find_bounds(known, Assumptions(monotone=("position",)))
         example = example or falling.contradiction
-        counted = [(0, 0, 0) if one.crossed is None else _count_wrong(one, world) for one in (plain, falling)]
+        counted = [(0, 0, 0) if one.crossed is None else _count_wrong(one, truth) for one in (plain, falling)]
         totals += (
-            _holds(plain, world),
-            falling.consistent and _holds(falling, world),
+            _holds(plain, truth),
+            falling.consistent and _holds(falling, truth),
             not falling.consistent,
             counted[0][0],
             counted[0][1],
@@ -139,6 +140,12 @@ def measure_coverage(world: BoundedWorld, draws: int, rng: np.random.Generator) 
         )
     held, falling_held, contradicted, pairs, ordered, more, wrong = totals.tolist()
     return BoundsOutcome(draws, held, falling_held, contradicted, pairs, ordered, more, wrong, example)
+
+
+def _number_as(world: BoundedWorld, known: Precision) -> BoundedWorld:
+    """The truth with items numbered as they are where a log was measured."""
+    order = np.argsort(known.sample.position)
+    return world._replace(query=world.query[order], relevance=world.relevance[order])
 
 
 def draw_clicks(world: BoundedWorld, rng: np.random.Generator) -> Counts:

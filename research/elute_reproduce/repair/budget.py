@@ -15,6 +15,7 @@ from elute.estimate.solve.standard_errors import log_errors
 from elute.kernels.merge import add_cells
 from elute.log import read_log
 from elute.repair.swap_plan import plan_swaps
+from elute.repair.swapping.constraints import Constraints
 from elute.reporting.charts import specs
 from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
@@ -22,6 +23,8 @@ from elute_reproduce.study import Study
 _FACTORS, _PARTS, _ITEMS = 10, ((0, 1, 2, 3), (4, 5, 6), (7, 8, 9)), 60
 _BUDGETS = (1_000, 5_000, 25_000)
 _RANDOM_SWAPS = 20
+_TRAFFIC = Constraints(share=1.0, log_days=1.0, days=100.0)
+"""As much as any budget asks for."""
 
 _GREEDY, _MEAN, _RANDOM, _LINKS = "budget, largest", "budget, mean", "random swaps", "all on the links"
 _STRATEGIES = (_GREEDY, _MEAN, _RANDOM, _LINKS)
@@ -68,8 +71,8 @@ def run(study: Study) -> Reproduction:
             "Each strategy plans from the same log and spends the same budget; clicks on what it shows are then drawn "
             "from the truth, and PBM is fitted to old and new clicks together.",
             f"Budget: the connecting swaps, then where the largest (or the mean) standard error falls most. Random: "
-            f"{_RANDOM_SWAPS} random swaps that connect the graph, in equal parts. Links: the paper's K − 1 swaps, in "
-            "equal parts.",
+            f"{_RANDOM_SWAPS} random swaps that connect the graph, in equal parts. Links: the swaps of the plan "
+            "without a budget, in equal parts.",
             "Standard error: of a log propensity against the largest one, from the information at the true values. "
             "Error made: the largest difference of a fitted log propensity ratio from the true one.",
         ),
@@ -101,10 +104,10 @@ def _plan(verdict: Check, strategy: str, budget: int, rng: np.random.Generator) 
     if strategy == _RANDOM:
         return _plan_at_random(rng, budget)
     if strategy == _LINKS:
-        swaps = plan_swaps(verdict).swaps
+        swaps = plan_swaps(verdict, constraints=_TRAFFIC).swaps
         return [(s.item["item"], s.target["position"], budget // len(swaps)) for s in swaps]
-    plan = plan_swaps(verdict, budget=budget, objective="max" if strategy == _GREEDY else "mean")
-    return [(s.item["item"], s.target["position"], s.impressions_planned or 0) for s in plan.swaps]
+    plan = plan_swaps(verdict, constraints=_TRAFFIC, budget=budget, objective="max" if strategy == _GREEDY else "mean")
+    return [(s.item["item"], s.target["position"], s.impressions) for s in plan.swaps]
 
 
 def _plan_at_random(rng: np.random.Generator, budget: int) -> list[tuple[int, int, int]]:

@@ -36,33 +36,39 @@ def spend_within(
     effect: Floats,
 ) -> Spent:
     """Divide a budget among the swaps `links` that join parts and `more`. No query gives more than its `pages`: where
-    one is asked for too many, those of its swaps that got most keep theirs, and the budget is divided again."""
-    n = len(cells.propensity)
+    one is asked for too many, its swaps share them, links first, and the budget is divided again."""
+    n, first = len(cells.propensity), len(links.item)
     more = more.take(~np.isin(more.query * n + more.target, links.query * n + links.target))
     every = links.append(more)
+    usable = min(budget, int(pages.sum()))
     for _ in range(_ROUNDS):
-        first, rest = every.take(np.arange(len(links.item))), every.take(np.arange(len(links.item), len(every.item)))
+        joining, rest = every.take(np.arange(first)), every.take(np.arange(first, len(every.item)))
         spending = spend(
-            cells, first.to_candidates(), rest.to_candidates(), budget, objective=objective, dispersion=effect
+            cells, joining.to_candidates(), rest.to_candidates(), usable, objective=objective, dispersion=effect
         )
         given = _find_given(every, spending, n)
         asked = np.bincount(every.query, given, len(pages))
         if not (asked > pages).any():
             break
         short = (asked > pages)[every.query]
-        every = every._replace(most=np.where(short, _keep_largest(every.query, given, pages), every.most))
+        every = every._replace(most=np.where(short, _share_pages(every.query, given, pages, first), every.most))
     given = np.minimum(given, every.most)
     kept = np.flatnonzero(given)
     return Spent(every.take(kept), given[kept], budget - int(given.sum()))
 
 
-def _keep_largest(query: Ints, given: Ints, pages: Ints) -> Ints:
-    """What every swap keeps of what it was given if a query's pages go to its largest first."""
-    order = np.lexsort((-given, query))
-    before = np.cumsum(given[order]) - given[order]
-    start = np.searchsorted(query[order], query[order])
-    out = np.empty_like(given)
-    out[order] = np.clip(pages[query[order]] - (before - before[start]), 0, given[order])
+def _share_pages(query: Ints, given: Ints, pages: Ints, links: int) -> Ints:
+    """What every swap keeps of what it was given: a query's pages go to its links (the first so many swaps), then to
+    the others, each as much as another that was given as much or more."""
+    out = np.zeros_like(given)
+    left = pages.copy()
+    for start, end in ((0, links), (links, len(given))):
+        waiting = np.bincount(query[start:end], minlength=len(pages))
+        for at in (start + np.argsort(given[start:end], kind="stable")).tolist():
+            q = query[at]
+            out[at] = min(given[at], left[q] // waiting[q])
+            left[q] -= out[at]
+            waiting[q] -= 1
     return out
 
 
