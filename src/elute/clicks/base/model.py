@@ -5,16 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elute._util.models import describe_parameters, refuse_attribute
+from elute.clicks.backend import first_key, jnp, require_jax
 from elute.clicks.base import checkpoint
-from elute.clicks.base.trainer import Epoch, Training, train
 from elute.clicks.page import DevicePages, split_pages
 from elute.clicks.sessions import Sessions, SessionSource, check_sessions, iterate_sessions
 from elute.clicks.structure import base
@@ -23,16 +21,23 @@ from elute.clicks.structure.towers import Params
 from elute.errors import EluteError
 from elute.progress import Progress, silent
 
+if TYPE_CHECKING:
+    import jax
+
+    from elute.clicks.base.trainer import Epoch, Training
+
 Floats = NDArray[np.float64]
 S = TypeVar("S", bound=ClickStructure)
 
 
 class ExactFit(NamedTuple):
-    """Parameters from counts or by EM, the iterations that took, and whether they were enough."""
+    """Parameters from counts or by EM, the iterations that took, and whether they were enough. `priors`: those fitted,
+    by what they are of (`RankedPrior.to_dict`)."""
 
     params: Params
     iterations: int = 1
     converged: bool = True
+    priors: dict[str, dict[str, float]] = {}  # noqa: RUF012 (never changed)
 
 
 class ClickModel(ABC, Generic[S]):
@@ -88,12 +93,16 @@ class ClickModel(ABC, Generic[S]):
         """
         source = self._accept(sessions) if isinstance(sessions, Sessions) else _CheckedSource(sessions, self._accept)
         if training is None and (exact := self._fit_on_counts(source, progress)) is not None:
-            self.params_, self.iterations_, self.converged_ = exact
-            self.history_, self.best_epoch_ = list[Epoch](), 0
+            self.params_, self.iterations_, self.converged_, self.priors_ = exact
+            self.history_: list[Epoch] = []
+            self.best_epoch_ = 0
             return self
+        require_jax()
+        from elute.clicks.base.trainer import Training, train
+
         settings = Training() if training is None else training
         held_out = None if validation is None else self._accept(validation)
-        first = self.structure.init(jax.random.key(settings.seed), self._features.shape[1])
+        first = self.structure.init(first_key(settings.seed), self._features.shape[1])
         kept = None if checkpoint is None else Path(checkpoint)
         done = train(self.structure, first, self._features, source, held_out, settings, progress, kept)
         self.params_, self.history_, self.best_epoch_ = done
@@ -124,6 +133,7 @@ class ClickModel(ABC, Generic[S]):
 
     def sample(self, key: jax.Array, sessions: Sessions) -> Sessions:
         """The same pages, clicked by the model. What is drawn for a session depends on the key and its row alone."""
+        require_jax("drawing clicks from a session click model")
         params, out = self.params_, np.zeros(sessions.click.shape, np.uint8)
         for where, pages in self._split_pages(sessions):
             clicks = base.sample_clicks(self.structure, params, self._features, pages, key)
@@ -136,7 +146,7 @@ class ClickModel(ABC, Generic[S]):
 
     def load(self, path: Path | str) -> Self:
         """The parameters kept by a model of the same structure."""
-        like = self.structure.init(jax.random.key(0), self._features.shape[1])
+        like = self.structure.init(first_key(0), self._features.shape[1])
         self.params_ = checkpoint.read(Path(path), like, repr(self.structure))
         for name in ("iterations_", "converged_", "history_", "best_epoch_"):
             vars(self).pop(name, None)  # of an earlier fit
