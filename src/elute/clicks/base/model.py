@@ -68,6 +68,11 @@ class ClickModel(ABC, Generic[S]):
     def relevance_values_(self) -> Floats:
         """Relevance by document, as this model understands it."""
 
+    @property
+    def boundary_(self) -> list[str]:
+        """What all documents share and came out as 0 or 1, in words: a fit cannot say how far from it the truth is."""
+        return []
+
     def _fit_on_counts(self, source: SessionSource, progress: Progress) -> ExactFit | None:
         """A fit on counts or by EM; None: this model is fitted by gradients only."""
         return None

@@ -56,7 +56,7 @@ class RankedPrior(NamedTuple):
 
 
 def fit_ranked(happened: Floats, trials: Floats, z: Floats, start: RankedPrior, rounds: int) -> RankedPrior:
-    """The prior that makes `happened` of `trials`, by document, likeliest; they need not be whole. `rounds`: at most."""
+    """The prior that makes `happened` of `trials`, by document, likeliest, whole or not. `rounds`: at most."""
     from scipy.optimize import minimize
     from scipy.special import digamma, gammaln
 

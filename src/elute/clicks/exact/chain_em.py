@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from elute.clicks.backend import jnp
+from elute.clicks.backend import jnp, sigmoid
 from elute.clicks.base.model import ExactFit, Floats
 from elute.clicks.base.ranked_prior import RankedPrior, choose_prior, update
 from elute.clicks.base.tower_model import TowerModel
@@ -38,6 +38,9 @@ _TOLERANCE = 1e-6
 
 _CYCLES = 200
 """At most."""
+
+_NEAR = 1e-3
+"""How near to 0 or 1 is as good as there."""
 
 _EDGE = 1e-9
 """How near to 0 and 1 an extrapolation may come."""
@@ -91,6 +94,15 @@ class ChainState(NamedTuple):
 
 class ChainModel(TowerModel[C]):
     """A chain fitted by EM from the closed form in which the user is taken to have left at the last click."""
+
+    @property
+    def boundary_(self) -> list[str]:
+        """Rates of going on that are 0 or 1."""
+        if "continuation" not in self.params_:
+            return []
+        rates = np.ravel(np.asarray(sigmoid(self.params_["continuation"]), np.float64))
+        near = np.flatnonzero((rates < _NEAR) | (rates > 1.0 - _NEAR))
+        return [f"continuation {int(place) + 1 if len(rates) > 1 else ''} = {rates[place]:.0f}" for place in near]
 
     @abstractmethod
     def _begin(self, seen: ChainCounts) -> ChainState:
@@ -177,7 +189,7 @@ def climb(
     cycles: int,
     progress: Progress,
 ) -> tuple[ChainState, int, bool]:
-    """Two steps of EM, an extrapolation from them, and on from there where that is no worse; before, `choose` the prior.
+    """Choose the prior, two steps of EM, an extrapolation from them, and on from there where that is no worse.
 
     And how many cycles were made, and whether the last gained nothing.
     """

@@ -6,7 +6,7 @@ have an impression or two: a document that was clicked once has attraction 1, on
 then 1 everywhere. Here documents are draws from a Beta distribution (`elute.clicks.base.ranked_prior`), and what is
 maximised over examinations, level, slope and strength is
 
-    Σ over documents of log ∫ Beta(r)·Π over cells (r·o)^clicks·(1 - r·o)^skips dr  +  Σ over cells of log o + log(1 - o)
+    Σ documents log ∫ Beta(r)·Π cells (r·o)^clicks·(1 - r·o)^skips dr  +  Σ cells log o + log(1 - o)
 
 by L-BFGS, the integrals and their gradients by quadrature (`elute.kernels.attraction`). The last sum adds one click and
 one skip to every cell, so that a cell seen a few times stays off 0 and 1. Documents with equal cells are integrated

@@ -22,6 +22,9 @@ from elute.progress import Progress
 
 S = TypeVar("S", bound=ClickStructure)
 
+_NEAR = 1e-3
+"""How near to 0 or 1 is as good as there."""
+
 
 class ProductModel(TowerModel[S]):
     """By marginal likelihood where documents have a prior (`elute.clicks.exact.marginal`), by maximum likelihood where
@@ -46,6 +49,18 @@ class ProductModel(TowerModel[S]):
         params = attraction_params(fitted, shown, prior, centre, self.ranks)
         params["examination"] = jnp.asarray(to_logits(o))
         return ExactFit(params, rounds, converged, {"attraction": prior.to_dict()})
+
+    @property
+    def boundary_(self) -> list[str]:
+        """Examinations of 0, and those of 1 where more than one is: the largest sets the scale."""
+        o = self._examination
+        full = np.flatnonzero(o > 1.0 - _NEAR)
+        at = np.concatenate((full if len(full) > 1 else full[:0], np.flatnonzero(o < _NEAR * o.mean())))
+        return [f"examination {self._name_cell(int(cell))} = {o[cell]:.0f}" for cell in np.sort(at)]
+
+    @abstractmethod
+    def _name_cell(self, cell: int) -> str:
+        """A cell in words."""
 
     @property
     def _examination(self) -> Floats:

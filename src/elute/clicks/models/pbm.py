@@ -51,6 +51,9 @@ class PBM(ProductModel[Positions]):
     def _count_cells(self, source: SessionSource) -> tuple[PairCounts, Keys]:
         return tally(source, self.documents, self.ranks, ranks_of), np.arange(self.ranks)
 
+    def _name_cell(self, cell: int) -> str:
+        return f"at rank {cell + 1}"
+
     @property
     def examination_(self) -> Floats:
         """By rank, the largest 1: only ratios are determined."""

@@ -98,6 +98,12 @@ class UBM(ProductModel[Browsing]):
         rank_of = np.repeat(np.arange(self.ranks), np.arange(1, self.ranks + 1))
         return tally(source, self.documents, len(rank_of), browsing_cells), rank_of
 
+    def _name_cell(self, cell: int) -> str:
+        rank, distance = (int(index[cell]) + 1 for index in np.tril_indices(self.ranks))
+        return f"at rank {rank}, " + (
+            "nothing clicked above" if distance == rank else f"{distance} below the last click"
+        )
+
     @property
     def examination_(self) -> Floats:
         """By (rank, distance), both from 1, the largest 1; NaN where the distance exceeds the rank."""
