@@ -94,11 +94,11 @@ def scan(step: Callable[[Any, Any], tuple[Any, Any]], state: Any, inputs: Any, r
 
 
 def map_tree(function: Callable[[Any], Any], tree: Any) -> Any:
-    """The function of every array of a tree of dicts and tuples."""
+    """The function of every array of a tree of dicts and tuples, in the order of `flatten`."""
     if HAS_JAX:
         return jax.tree.map(function, tree)
     if isinstance(tree, dict):
-        return {name: map_tree(function, part) for name, part in tree.items()}
+        return {name: map_tree(function, tree[name]) for name in sorted(tree)}
     if isinstance(tree, tuple):
         parts = [map_tree(function, part) for part in tree]
         return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
