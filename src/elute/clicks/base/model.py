@@ -44,7 +44,8 @@ class ClickModel(ABC, Generic[S]):
     """A click model over document ids 0 to `documents` - 1 and ranks 1 to `ranks`.
 
     Fitted: `params_`; `relevance_values_` by document; `iterations_`, and `converged_`: whether iterations ended before
-    their largest number; `history_` (mean log-likelihoods by epoch) and `best_epoch_`, empty and 0 unless the fit was
+    their largest number; `priors_`: those fitted to documents; `history_` (mean log-likelihoods by epoch) and
+    `best_epoch_`, empty and 0 unless the fit was
     by gradients. A model that was loaded has the first two.
     """
 
@@ -111,6 +112,7 @@ class ClickModel(ABC, Generic[S]):
         kept = None if checkpoint is None else Path(checkpoint)
         done = train(self.structure, first, self._features, source, held_out, settings, progress, kept)
         self.params_, self.history_, self.best_epoch_ = done
+        self.priors_ = {}
         self.iterations_, self.converged_ = len(self.history_), len(self.history_) < settings.epochs
         return self
 
@@ -153,7 +155,7 @@ class ClickModel(ABC, Generic[S]):
         """The parameters kept by a model of the same structure."""
         like = self.structure.init(first_key(0), self._features.shape[1])
         self.params_ = checkpoint.read(Path(path), like, repr(self.structure))
-        for name in ("iterations_", "converged_", "history_", "best_epoch_"):
+        for name in ("iterations_", "converged_", "priors_", "history_", "best_epoch_"):
             vars(self).pop(name, None)  # of an earlier fit
         return self
 
