@@ -159,7 +159,8 @@ def test_without_jax_the_install_command_is_named() -> None:
     code = (
         "import sys; sys.modules['jax'] = None\n"
         "from elute.errors import EluteError\n"
-        "try:\n    import elute.clicks\nexcept EluteError as error:\n    print(error)"
+        "from elute.clicks import model_of\n"
+        "try:\n    model_of('ncm')\nexcept EluteError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'pip install "elute[neural]"' in done.stdout
