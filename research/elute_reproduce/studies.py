@@ -29,6 +29,7 @@ STUDIES: dict[str, str] = {
     "upe-propensities": "which learner finds the propensities, on a larger synthetic set",
     "fit-yandex": "propensities and held-out perplexity on real clicks",
     "clicks-yandex": "session click models and their held-out perplexity on real clicks",
+    "clicks-sparse": "session click models from 2 to 200 impressions a document, and on real clicks with intervals",
     "fit-priors": "where the priors help, and whether their error bars hold",
     "fit-coverage": "how often 95% intervals of propensities hold the truth",
     "known": "whether what a check calls known is, from dense to very sparse logs",
