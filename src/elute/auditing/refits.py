@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from elute._util.matching import id_columns, match
 from elute.auditing.cmip.population import ClickLaw
-from elute.auditing.predictions import Subject
+from elute.auditing.predictions import Subject, ranks_of
 from elute.cells.counts import Counts, sum_by_item
 from elute.errors import EluteError
 from elute.estimate.models.base import Estimator
@@ -95,11 +95,12 @@ def find_fitted_counts(subject: Subject, log: ClickLog, progress: Progress = sil
         return None
 
 
-def prepare_refit(fit: Fit, counts: Counts) -> Refit | None:
-    """How to fit a count model again; None for models of sessions, which read pages."""
+def prepare_refit(fit: Fit, counts: Counts, examination: Floats | None) -> Refit:
+    """How to fit a model again. One of sessions, which reads pages, is taken for a position-based one with its
+    `examination` of each rank, held: relevance is then clicks over exposure."""
     table = fit.propensities
     if table is None:
-        return None
+        return _hold(counts, np.zeros(1) if examination is None else examination)
     names = counts.factors.column_names
     at = match(id_columns(counts.factors, names), id_columns(table, names))
     if (at < 0).any():
@@ -118,6 +119,17 @@ def prepare_refit(fit: Fit, counts: Counts) -> Refit | None:
         return np.asarray(model.fit(drawn, plan, allow_unidentified=True).relevance_values_, np.float64)
 
     return Refit(counts, ClickLaw(alpha, beta), again)
+
+
+def _hold(counts: Counts, examination: Floats) -> Refit:
+    rank = np.minimum(ranks_of(counts.factors)[0], len(examination)) - 1
+    law = ClickLaw(examination[rank], np.zeros(len(rank)))
+    exposure = np.add.reduceat(counts.impressions * law.alpha[counts.factor], counts.offsets[:-1])
+
+    def again(clicks: NDArray[np.uint64]) -> Floats:
+        return np.where(exposure > 0, sum_by_item(counts.offsets, clicks) / np.where(exposure > 0, exposure, 1), np.nan)
+
+    return Refit(counts, law, again)
 
 
 def _rebuild(fit: Fit, alpha: Floats, beta: Floats) -> Estimator:

@@ -112,7 +112,9 @@ def _measure_again(judged: JudgedCells, relevance: Floats, rng: np.random.Genera
     if not known.any() or np.bincount(grade).max() < SMALLEST:
         return 0.0
     seed = int(rng.integers(2**31))
-    return cmip(found[known], judged.policy[known], judged.grade[known], "copula", seed, 1, judged.query[known]).estimate
+    return cmip(
+        found[known], judged.policy[known], judged.grade[known], "copula", seed, 1, judged.query[known]
+    ).estimate
 
 
 @dataclass(frozen=True, eq=False)

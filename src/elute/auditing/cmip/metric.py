@@ -6,6 +6,7 @@ expected rank), permutations stay within queries, and the interval counts querie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -31,7 +32,7 @@ _95_PERCENT = 1.959963984540054
 class Cmip:
     """Information in nats. It is never below 0, but its estimate can be, by its error.
 
-    `low` and `high` hold it with 95% confidence; `p_value` is that of "debiased": independence within grades, by
+    `low` and `high` hold it with 95% confidence (NaN for `dv`, which has no interval); `p_value` is that of "debiased": independence within grades, by
     permutation. `n`: documents used. `notes`: what a reader of the figure should know.
     """
 
@@ -46,13 +47,15 @@ class Cmip:
     @property
     def sentence(self) -> str:
         """The verdict in words."""
-        figures = f"CMIP {self.estimate:.4f} nats [{self.low:.4f}, {self.high:.4f}], p = {self.p_value:.2g}"
+        interval = "" if math.isnan(self.low) else f" [{self.low:.4f}, {self.high:.4f}]"
+        figures = f"CMIP {self.estimate:.4f} nats{interval}, p = {self.p_value:.2g}"
         if self.p_value <= 0.05:
             return f"Not debiased: beyond relevance, the scores still say where the policy ranked. {figures}."
         return f"No sign of the policy in the scores beyond relevance. {figures}."
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "notes": list(self.notes), "verdict": self.sentence}
+        ends = {name: None if math.isnan(getattr(self, name)) else getattr(self, name) for name in ("low", "high")}
+        return {**asdict(self), **ends, "notes": list(self.notes), "verdict": self.sentence}
 
 
 def cmip(
@@ -90,6 +93,9 @@ def cmip(
     if informative:
         draw = p_value if of_query is None else partial(permute_within, of_query)
         p = draw(informative, permutations, rng)
+    if math.isnan(error):
+        notes.append("the estimator dv is a lower bound without an interval; knn has one")
+        return Cmip(mean, math.nan, math.nan, p, name, n, tuple(notes))
     low, high = mean - _95_PERCENT * error, mean + _95_PERCENT * error
     return Cmip(mean, low, high, p, name, n, tuple(notes))
 
@@ -102,16 +108,13 @@ def _estimate(
         from elute.auditing.cmip.dv import dv
 
         share = sum(s.n for s in informative) / sum(s.n for s in strata)
-        mean, error = dv(informative, rng)
-        return share * mean, share * error
+        return share * dv(informative, rng), math.nan
     if name == "knn":
         return _pool(strata, lambda stratum: knn(stratum, rng), query)
     return _pool(strata, ksg if name == "ksg" else copula, query)
 
 
-def _pool(
-    strata: list[Stratum], estimator: Callable[[Stratum], Local], query: Ints | None
-) -> tuple[float, float]:
+def _pool(strata: list[Stratum], estimator: Callable[[Stratum], Local], query: Ints | None) -> tuple[float, float]:
     """The mean over all documents, and its standard error."""
     parts = [Local(np.zeros(s.n)) if s.is_constant else estimator(s) for s in strata]
     values: Floats = np.concatenate([part.log_ratio for part in parts])

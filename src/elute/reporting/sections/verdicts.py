@@ -32,7 +32,7 @@ from elute.reporting.parts import Block, Figure, Grid, Note, Section, Spec
 from elute.reporting.sections.assumptions import draw_evidence
 from elute.results.card import Tone
 
-_TONES: dict[str, Tone] = {"pass": "good", "warn": "warn", "fail": "bad"}
+_TONES: dict[str, Tone] = {"pass": "good", "unknown": "warn", "fail": "bad"}
 _FOUND: dict[str, Tone] = {"holds": "good", "rejected": "bad", "untestable": "calm"}
 _WIDTH = 600
 
@@ -61,7 +61,9 @@ def audit_section(fields: Fields) -> Section | None:
     if "models" not in fields:
         return None
     models = fields["models"]
-    lead = f"Take {to_one_line(fields['selected'])}. {to_one_line(fields['selection']['sentence'], _WIDTH)}"
+    selected = fields["selected"]
+    head = "Take none" if selected is None else f"Take {to_one_line(selected)}"
+    lead = f"{head}. {to_one_line(fields['selection']['sentence'], _WIDTH)}"
     blocks: list[Block] = [_tabulate_figures(fields)]
     if any(model["cmip"] is not None for model in models):
         blocks.append(_draw_cmip(models))
