@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.auditing.paired import compute_p_value
-from elute.auditing.verdict import LEVEL, Verdict
+from elute.auditing.verdict import Verdict
 
 Floats = NDArray[np.float64]
+
+LEVEL = 0.05
+"""Of paired differences, shared among the comparisons with the best."""
 
 RULE = (
     "Of the models that pass (where none does, of those that are unknown), take the one with the highest held-out "

@@ -31,7 +31,7 @@ _OF_MODELS = ("seed", "tolerance", "max_iter", "prior", "relevance_prior", "clip
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """`law`: how the fit says that clicks come about. `again`: relevance by item from other clicks on the same cells."""
+    """`law`: how the fit says that clicks come about. `again`: relevance by item from other clicks on these cells."""
 
     counts: Counts
     law: ClickLaw

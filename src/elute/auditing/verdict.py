@@ -19,8 +19,8 @@ ENOUGH = 0.8
 
 
 class Evidence(NamedTuple):
-    """What is known of a model. `missing`: why there is no excess, in words. `by_rank`: the perplexity of the click rate
-    at each rank, which knows nothing of items."""
+    """What is known of a model. `missing`: why there is no excess, in words. `by_rank`: the perplexity of the click
+    rate at each rank, which knows nothing of items."""
 
     perplexity: float
     by_rank: float

@@ -52,7 +52,7 @@ def audit(
 ) -> Audit:
     """Is a fit debiased, which of several is to be trusted, and do their assumptions hold?
 
-    Clicks of `log` are predicted (perplexity). With `labels` (items and their `grade`, the log itself where it has them;
+    Clicks of `log` are predicted (perplexity). With `labels` (items and their `grade`; the log itself will do;
     `negative_grades="zero"` takes grades below 0 for "not relevant") relevance is compared with grades (nDCG), and what
     it still shares with the order of the logging policy beyond the grades is measured (CMIP, by `estimator`) and tested
     against what noise alone makes of it (excess). `policy_scores`: what the policy ranked by, or ranks; by default the

@@ -32,8 +32,8 @@ _95_PERCENT = 1.959963984540054
 class Cmip:
     """Information in nats. It is never below 0, but its estimate can be, by its error.
 
-    `low` and `high` hold it with 95% confidence (NaN for `dv`, which has no interval); `p_value` is that of "debiased": independence within grades, by
-    permutation. `n`: documents used. `notes`: what a reader of the figure should know.
+    `low` and `high` hold it with 95% confidence (NaN for `dv`, which has no interval); `p_value` is that of "debiased":
+    independence within grades, by permutation. `n`: documents used. `notes`: what a reader of the figure should know.
     """
 
     estimate: float

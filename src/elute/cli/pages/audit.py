@@ -69,8 +69,7 @@ def _tabulate_figures(audit: Comparison) -> Table:
         table.caption += "\n* in-sample: on the log that the model was fitted to"
     if audit.judged:
         table.caption += (
-            f"\nCMIP on {format_count(audit.judged)} judged items, in nats; excess: of its monotone part, over what noise "
-            "makes of it"
+            f"\nCMIP on {format_count(audit.judged)} judged items, in nats; excess: of its monotone part, over noise"
         )
     return table
 
