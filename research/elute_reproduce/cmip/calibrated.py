@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.auditing.cmip.calibrated import AGAINST, LEVEL, Excess, Power, calibrate
+from elute.auditing.cmip.calibrated import AGAINST, CLEAR, LEVEL, Excess, Power, calibrate
 from elute.auditing.cmip.metric import cmip
 from elute.auditing.verdict import ENOUGH, Evidence, reach_verdict
 from elute_reproduce.cmip.sparse_world import MODELS, NOISE, SPREAD, WIDTH, draw_correlated, draw_log, fit_model
@@ -78,12 +78,13 @@ def run(study: Study, sizes: tuple[LogSize, ...] = SIZES) -> Reproduction:
             "examines rank k with 1/k and clicks by the grade; a noisy oracle (variance "
             f"{NOISE**2:g}) ranks by Plackett–Luce at temperature 0.1. '6 judged': labels for 60 items only.",
             f"{DRAWS} redrawn logs for each null and {POWER_DRAWS} for power, against {AGAINST}; `elute audit` takes "
-            f"79 and 40. A model fails at level {LEVEL}, passes where power is {ENOUGH:.0%} or more.",
+            f"79 and 40. A model fails where p is at most {LEVEL} and the excess above {CLEAR:g} standard deviations of "
+            f"the null; it passes where power is {ENOUGH:.0%} or more.",
             "published: how often the p-value of CMIP as published is 0.05 or less.",
             f"Dependence: {SIZE_QUERIES} queries of {WIDTH}, query effects in the policy's scores and in the model's, "
             f"which are otherwise independent given the grade; {study.seeds * SIZE_RUNS_A_SEED} draws of scores, "
             f"{PERMUTATIONS} permutations. And {study.seeds * LOG_RUNS_A_SEED} click logs (100 pages a query) whose "
-            f"log relevance is spread within grades by {SPREAD}, audited with the true propensities. Shares of p ≤ 0.05.",
+            f"log relevance is spread within grades by {SPREAD}, audited with the true propensities: share of p ≤ .05.",
         ),
         compared=[*_tabulate(found), *_tabulate_sizes(by_scores, by_logs)],
         claims=_claim(found, by_scores, by_logs),
@@ -205,6 +206,6 @@ _READING = (
     "PBM passes less often than the true IPW, as it should: it has to learn propensities from the few items that "
     "change places under this policy, and its relevance may follow the policy by the error of these. The redrawn logs "
     "show how far, power falls, and the verdict is 'unknown'.",
-    "A null says what a model's noise would be were its own law of clicks true. What the model does wrong under its own "
-    "law, as clipping does to IPW, is part of it, and is not found.",
+    "A null says what a model's noise would be were its own law of clicks true. What the model does wrong under its "
+    "own law, as clipping does to IPW, is part of it, and is not found.",
 )

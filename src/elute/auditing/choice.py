@@ -51,7 +51,7 @@ def choose(models: Sequence[Candidate], impressions: Floats) -> Selection:
         return Selection(None, "verdict", f"{one}: no model is to be taken.")
     word = models[among[0]].verdict.word
     if len(among) == 1:
-        lead = "It is the only one" if len(models) == 1 else f"It is the only one {_WORDS[word]}"
+        lead = "It is the only one" if len(models) == 1 else f"It is the only one {_ALONE[word]}"
         more = ", and whether it is debiased is unknown" if len(models) == 1 and word == "unknown" else ""
         return Selection(among[0], "verdict", f"{lead}{more}.")
     left, used = among, []
@@ -76,6 +76,7 @@ def choose(models: Sequence[Candidate], impressions: Floats) -> Selection:
 
 
 _WORDS = {"pass": "that pass", "unknown": "that may be debiased (none passes)"}
+_ALONE = {**_WORDS, "pass": "that passes"}
 
 
 def _find(models: Sequence[Candidate], word: str) -> list[int]:

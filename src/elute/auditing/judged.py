@@ -101,7 +101,7 @@ class JudgedItems:
         counted = ~np.isnan(gains)
         others = err(*lists, highest=float(self.grade.max())), mrr(*lists)
         means = [float(found.by_query[counted].mean()) if counted.any() else math.nan for found in others]
-        return RankingQuality(mean_by_query(gains), *means, gains)
+        return RankingQuality(mean_by_query(gains), means[0], means[1], gains)
 
     def cmip(self, fit: int, estimator: Name | None, seed: int) -> Cmip:
         """Ranks within queries, permutations within queries, and an interval that counts queries."""

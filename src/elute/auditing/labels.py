@@ -65,15 +65,14 @@ def read_labels(source: TableSource, roles: Roles, grade: str = GRADE, negative:
     query = roles.query if roles.query is not None and roles.query in table.column_names else DEFAULT_QUERY
     keys = list(dict.fromkeys(([query] if query in table.column_names else []) + columns))
     table = _drop_repeats(table, keys, grade, path)
-    values, notes = _to_numbers(table, grade, path), ()
+    values = _to_numbers(table, grade, path)
     below = int((values < 0).sum())
     if below and negative == "refuse":
         raise EluteError(
             f'{path}: {below:,} grades are below 0, for instance {values.min():g}; where they mean "not relevant", as '
             "TREC's -2 for junk does, pass `negative_grades='zero'`"
         )
-    if below:
-        notes = (f"{below:,} grades below 0 count as 0, not relevant",)
+    notes = (f"{below:,} grades below 0 count as 0, not relevant",) if below else ()
     codes = None
     if query in table.column_names:
         codes = id_columns(table, [query])[0].dictionary_encode().indices.to_numpy().astype(np.int64)

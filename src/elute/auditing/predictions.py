@@ -130,9 +130,10 @@ def predict_cells(subject: Subject, counts: Counts, queries: Queries) -> Predict
     shares = (~seen_item[of_item], ~seen_factor[counts.factor], certain)
     losses, clicks = compute_cell_losses(p, counts), counts.clicks.astype(np.float64)
     likely = clicks * np.log(p) + (shown - clicks) * np.log1p(-p)
-    by_query = np.bincount(queries.of_item[of_item], likely, queries.n)
+    by_query = np.bincount(queries.of_item[of_item], likely, queries.n).astype(np.float64)
+    used = [float(shown[where].sum() / shown.sum()) for where in shares]
     # Clicks of a page are independent to a count model: those above tell it nothing.
-    return Predicted(losses, losses, by_query, *(float(shown[where].sum() / shown.sum()) for where in shares))
+    return Predicted(losses, losses, by_query, used[0], used[1], used[2])
 
 
 def compute_cell_losses(probabilities: Floats, counts: Counts) -> Losses:

@@ -115,7 +115,7 @@ def prepare_refit(fit: Fit, counts: Counts, examination: Floats | None) -> Refit
         model = model.fit(counts, plan, allow_unidentified=True).copy_for_refit()
 
     def again(clicks: NDArray[np.uint64]) -> Floats:
-        drawn = replace(counts, clicks=clicks.astype(counts.clicks.dtype))
+        drawn = replace(counts, clicks=clicks)
         return np.asarray(model.fit(drawn, plan, allow_unidentified=True).relevance_values_, np.float64)
 
     return Refit(counts, ClickLaw(alpha, beta), again)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from elute.auditing.cmip.calibrated import LEVEL, Excess, Power
+from elute.auditing.cmip.calibrated import Excess, Power
 
 Word = Literal["pass", "fail", "unknown"]
 
-SLIGHT = 0.01
-"""Nats; as much as a correlation of 0.14 within a grade. Less excess than this fails nobody."""
 ENOUGH = 0.8
 """Power."""
 
@@ -56,7 +54,7 @@ def _judge_debiasedness(evidence: Evidence) -> Verdict:
     if excess is None or power is None:
         return Verdict("unknown", f"Whether it is debiased is not known: {evidence.missing}.")
     figures = f"excess {excess.estimate:.3f} nats, p = {excess.p_value:.2g}"
-    if excess.p_value <= LEVEL and excess.estimate > SLIGHT:
+    if excess.is_bias:
         return Verdict(
             "fail",
             "Not debiased: among items of one grade, its relevance follows the order of the logging policy more than "
