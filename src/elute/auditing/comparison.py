@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,12 +199,12 @@ def _judge(
     """The items to judge by, and what a reader should know of them."""
     if labels is None:
         return None, ()
+    found = JudgedItems.select(labels, subjects)
     if scores is None:
-        missing = "no bias column is a position, and there are no scores of the logging policy (`policy_scores=`)"
-        return JudgedItems.select(labels, None, missing, subjects), labels.notes
+        return found, labels.notes
     policy, is_rank = orient(scores, labels, log.counts())
     notes = (f"{scores.place}: they rise with the log's positions, so they are ranks",) if is_rank else ()
-    return JudgedItems.select(labels, policy, "", subjects), (*labels.notes, *notes)
+    return replace(found, policy=policy[found.known]), (*labels.notes, *notes)
 
 
 def _test(

@@ -38,8 +38,7 @@ class RankingQuality(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JudgedItems:
-    """`relevance`: by fit and item. `policy`: high where the policy ranked first, NaN where an item has no score.
-    `missing`: why there is no policy, in words."""
+    """`relevance`: by fit and item. `policy`: high where the policy ranked first, NaN where an item has no score."""
 
     labels: Labels
     known: NDArray[np.intp]
@@ -47,11 +46,11 @@ class JudgedItems:
     relevance: Floats
     grade: Floats
     query: NDArray[np.int64] | None
-    policy: Floats | None
-    missing: str
+    policy: Floats | None = None
 
     @classmethod
-    def select(cls, labels: Labels, policy: Floats | None, missing: str, fits: Sequence[Subject]) -> JudgedItems:
+    def select(cls, labels: Labels, fits: Sequence[Subject]) -> JudgedItems:
+        """Without what the policy thinks of them."""
         relevance = np.full((len(fits), len(labels.grade)), np.nan)
         for number, fit in enumerate(fits):
             at = match(labels.items, fit.items)
@@ -70,8 +69,6 @@ class JudgedItems:
             relevance[:, known],
             labels.grade[known],
             None if labels.query is None else labels.query[known],
-            None if policy is None else policy[known],
-            missing,
         )
 
     @property
@@ -82,7 +79,7 @@ class JudgedItems:
     def explain_missing(self) -> str:
         """Why there is no CMIP, in words; empty where there is."""
         if self.policy is None:
-            return self.missing
+            return "no bias column is a position, and there are no scores of the logging policy (`policy_scores=`)"
         by_grade = np.unique(self.grade[self.scored], return_counts=True)[1]
         if by_grade.sum() < SMALLEST or (len(by_grade) <= MOST_GRADES and by_grade.max() < SMALLEST):
             return f"no grade has {SMALLEST} items with a label, a relevance and a score of the policy"

@@ -37,12 +37,11 @@ Ints = NDArray[np.int64]
 
 DRAWS, POWER_DRAWS = 79, 40
 LEVEL = 0.025
-CLEAR = 3.0
-SLIGHT = 0.01
-"""What fails a model: p at most `LEVEL`, and an excess above `CLEAR` standard deviations of the null and above `SLIGHT`
-nats, as much as a correlation of 0.14 within a grade. Propensities that few clicks tell have a null that the fit itself
-knows only roughly, so its few draws alone are not to decide: a right model must not fail in more than one log in
-twenty."""
+CLEAR, SLIGHT = 3.0, 0.1
+"""What fails a model: p at most `LEVEL`, and an excess of at least `CLEAR` standard deviations of the null and `SLIGHT`
+of what the stated bias gives. Propensities that few clicks tell have a null that the fit itself knows only roughly, so
+its few draws alone are not to decide: a right model must not fail in more than one log in twenty. And in a large log
+any trifle is significant."""
 TILT = 2.0
 AGAINST = f"rating the policy's first {TILT:g} times as high as an equal last"
 _95_PERCENT = 1.959963984540054
@@ -50,20 +49,21 @@ _95_PERCENT = 1.959963984540054
 
 @dataclass(frozen=True)
 class Excess:
-    """CMIP's monotone part less its mean over draws of the null, in nats, with a 95% interval and a p-value."""
+    """CMIP's monotone part less its mean over draws of the null, in nats, with a 95% interval and a p-value. `least`:
+    what it must reach to fail a model."""
 
     estimate: float
     low: float
     high: float
     p_value: float
     null_mean: float
-    null_sd: float
+    least: float
     draws: int
 
     @property
     def is_bias(self) -> bool:
         """Whether noise does not explain it."""
-        return self.p_value <= LEVEL and self.estimate > max(SLIGHT, CLEAR * self.null_sd)
+        return self.p_value <= LEVEL and self.estimate >= self.least
 
 
 @dataclass(frozen=True)
@@ -112,16 +112,18 @@ def calibrate(
     null = np.array([draw(1.0, i) for i in range(draws)])
     known = cmip(relevance, judged.policy, judged.grade, "copula", seed, 1, judged.query)
     error = (known.high - known.low) / (2 * _95_PERCENT)
-    tilted = [_compare(draw(TILT, draws + i), null, error).is_bias for i in range(power_draws)]
-    return _compare(observed, null, error), Power(AGAINST, float(np.mean(tilted)))
+    tilted = np.array([draw(TILT, draws + i) for i in range(power_draws)])
+    least = max(CLEAR * float(null.std(ddof=1)), SLIGHT * float(tilted.mean() - null.mean()))
+    found = [_compare(value, null, error, least).is_bias for value in tilted]
+    return _compare(observed, null, error, least), Power(AGAINST, float(np.mean(found)))
 
 
-def _compare(observed: float, null: Floats, error: float) -> Excess:
+def _compare(observed: float, null: Floats, error: float, least: float) -> Excess:
     """With draws of the null; `error`: of what was observed."""
     mean, sd = float(null.mean()), float(null.std(ddof=1))
     reach = _95_PERCENT * max(error, sd)
     p = (1 + int(np.sum(null >= observed))) / (1 + len(null))
-    return Excess(observed - mean, observed - mean - reach, observed - mean + reach, p, mean, sd, len(null))
+    return Excess(observed - mean, observed - mean - reach, observed - mean + reach, p, mean, least, len(null))
 
 
 @dataclass(frozen=True, eq=False)
