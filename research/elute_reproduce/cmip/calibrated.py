@@ -78,8 +78,8 @@ def run(study: Study, sizes: tuple[LogSize, ...] = SIZES) -> Reproduction:
             "examines rank k with 1/k and clicks by the grade; a noisy oracle (variance "
             f"{NOISE**2:g}) ranks by Plackett–Luce at temperature 0.1. '6 judged': labels for 60 items only.",
             f"{DRAWS} redrawn logs for each null and {POWER_DRAWS} for power, against {AGAINST}; `elute audit` takes "
-            f"79 and 40. A model fails where p is at most {LEVEL} and the excess at least {CLEAR:g} standard deviations "
-            f"of the null and {SLIGHT:.0%} of what that bias gives; it passes where power is {ENOUGH:.0%} or more.",
+            f"79 and 40. A model fails where p is at most {LEVEL} and the excess at least {CLEAR:g} standard deviations"
+            f" of the null and {SLIGHT:.0%} of what that bias gives; it passes where power is {ENOUGH:.0%} or more.",
             "published: how often the p-value of CMIP as published is 0.05 or less.",
             f"Dependence: {SIZE_QUERIES} queries of {WIDTH}, query effects in the policy's scores and in the model's, "
             f"which are otherwise independent given the grade; {study.seeds * SIZE_RUNS_A_SEED} draws of scores, "
