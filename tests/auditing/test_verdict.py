@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from elute.auditing.cmip.calibrated import LEVEL, Excess, Power
-from elute.auditing.verdict import ENOUGH, Evidence, reach_verdict
+from elute.auditing.verdict import BLIND, ENOUGH, Evidence, reach_verdict
 
 CLEAN = Excess(0.001, -0.01, 0.01, 0.6, 0.02, 0.01, 79)
 ECHO = Excess(0.3, 0.2, 0.4, 0.0125, 0.02, 0.01, 79)
@@ -51,3 +51,6 @@ def test_the_thresholds_are_where_they_are_said_to_be() -> None:
     assert words == ["fail", "pass", "pass", "fail"]
     powers = [reach_verdict(known(power=Power("a bias", value))).word for value in (ENOUGH, ENOUGH - 1e-9)]
     assert powers == ["pass", "unknown"]
+    blind = [reach_verdict(known(ECHO, Power("a bias", value))) for value in (BLIND, BLIND + 1e-9)]
+    assert [each.word for each in blind] == ["unknown", "fail"]
+    assert blind[0].sentence.startswith("An excess (")

@@ -12,8 +12,9 @@ from elute.auditing.cmip.calibrated import Excess, Power
 
 Word = Literal["pass", "fail", "unknown"]
 
-ENOUGH = 0.8
-"""Power."""
+ENOUGH, BLIND = 0.8, 0.05
+"""Power: what a pass needs, and what is too little to fail by. A test that finds the stated bias no more often than it
+may fail a right model tells nothing."""
 
 
 class Evidence(NamedTuple):
@@ -54,18 +55,16 @@ def _judge_debiasedness(evidence: Evidence) -> Verdict:
     if excess is None or power is None:
         return Verdict("unknown", f"Whether it is debiased is not known: {evidence.missing}.")
     figures = f"excess {excess.estimate:.3f} nats, p = {excess.p_value:.2g}"
-    if excess.is_bias:
+    known = f"{power.against} would have been found in {power.value:.0%} of draws"
+    if excess.is_bias and power.value > BLIND:
         return Verdict(
             "fail",
             "Not debiased: among items of one grade, its relevance follows the order of the logging policy more than "
             f"noise would make it ({figures}).",
         )
-    known = f"{power.against} would have been found in {power.value:.0%} of draws"
     if power.value >= ENOUGH:
         return Verdict(
             "pass", f"No more of the logging policy in its relevance than noise leaves ({figures}); {known}."
         )
-    return Verdict(
-        "unknown",
-        f"No sign of bias ({figures}), but too few judged items or clicks to tell: {known}.",
-    )
+    seen = "An excess" if excess.is_bias else "No sign of bias"
+    return Verdict("unknown", f"{seen} ({figures}), but too few judged items or clicks to tell: {known}.")
