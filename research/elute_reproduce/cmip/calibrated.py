@@ -47,7 +47,7 @@ SIZES = (
 )
 
 
-class Outcome(NamedTuple):
+class AuditedRun(NamedTuple):
     """Of one model on one log."""
 
     excess: Excess
@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
         return reach_verdict(Evidence(1.0, 2.0, self.excess, self.power, "", True)).word
 
 
-Outcomes = Mapping[tuple[LogSize, str], list[Outcome]]
+AuditedRuns = Mapping[tuple[LogSize, str], list[AuditedRun]]
 
 
 def run(study: Study, sizes: tuple[LogSize, ...] = SIZES) -> Reproduction:
@@ -93,7 +93,7 @@ def run(study: Study, sizes: tuple[LogSize, ...] = SIZES) -> Reproduction:
     )
 
 
-def audit_runs(size: LogSize, name: str, runs: int, study: Study) -> list[Outcome]:
+def audit_runs(size: LogSize, name: str, runs: int, study: Study) -> list[AuditedRun]:
     """A model on logs of a size; run i has the same log for every model."""
     out = []
     for i in range(runs):
@@ -102,7 +102,7 @@ def audit_runs(size: LogSize, name: str, runs: int, study: Study) -> list[Outcom
         judged, relevance = fit_model(name, log, size.judged)
         excess, power = calibrate(judged, relevance, i, draws=DRAWS, power_draws=POWER_DRAWS)
         plain = cmip(relevance, judged.policy, judged.grade, seed=i, permutations=PERMUTATIONS)
-        out.append(Outcome(excess, power, plain.p_value <= 0.05))
+        out.append(AuditedRun(excess, power, plain.p_value <= 0.05))
     return out
 
 
@@ -132,11 +132,11 @@ def measure_log_size(correlation: float, runs: int, study: Study) -> float:
     return float(np.mean(rejected))
 
 
-def _share(outcomes: list[Outcome], word: str) -> float:
+def _share(outcomes: list[AuditedRun], word: str) -> float:
     return float(np.mean([outcome.verdict == word for outcome in outcomes]))
 
 
-def _tabulate(found: Outcomes) -> list[ComparedValue]:
+def _tabulate(found: AuditedRuns) -> list[ComparedValue]:
     out = []
     for (size, name), outcomes in found.items():
         figures = {
@@ -166,7 +166,7 @@ def _tabulate_sizes(
 
 
 def _claim(
-    found: Outcomes, by_scores: Mapping[float, tuple[float, float]], by_logs: Mapping[float, float]
+    found: AuditedRuns, by_scores: Mapping[float, tuple[float, float]], by_logs: Mapping[float, float]
 ) -> tuple[Claim, ...]:
     right = {key: _share(value, "fail") for key, value in found.items() if key[1] in RIGHT}
     wrong = [o for key, value in found.items() if key[1] in WRONG for o in value]

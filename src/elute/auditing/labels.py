@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -58,25 +58,31 @@ class Scores:
         return np.where(at < 0, np.nan, self.score[at])
 
 
-def read_labels(source: TableSource, roles: Roles, grade: str = GRADE, negative: NegativeGrades = "refuse") -> Labels:
+def read_labels(source: TableSource, roles: Roles, grade: str = GRADE) -> Labels:
     """Rows without a grade are left out: files with the truth of a simulated log hold other rows too. An item may be
-    repeated, as in a log, as long as its grade is the same; `negative`: what grades below 0 mean."""
+    repeated, as in a log, as long as its grade is the same."""
     path, table, columns, _ = _read(source, roles, "the labels", grade)
     query = roles.query if roles.query is not None and roles.query in table.column_names else DEFAULT_QUERY
     keys = list(dict.fromkeys(([query] if query in table.column_names else []) + columns))
     table = _drop_repeats(table, keys, grade, path)
-    values = _to_numbers(table, grade, path)
-    below = int((values < 0).sum())
-    if below and negative == "refuse":
-        raise EluteError(
-            f'{path}: {below:,} grades are below 0, for instance {values.min():g}; where they mean "not relevant", as '
-            "TREC's -2 for junk does, pass `negative_grades='zero'`"
-        )
-    notes = (f"{below:,} grades below 0 count as 0, not relevant",) if below else ()
     codes = None
     if query in table.column_names:
         codes = id_columns(table, [query])[0].dictionary_encode().indices.to_numpy().astype(np.int64)
-    return Labels(path, id_columns(table, columns), np.maximum(values, 0.0), codes, notes)
+    return Labels(path, id_columns(table, columns), _to_numbers(table, grade, path), codes)
+
+
+def settle_negative_grades(labels: Labels, rule: NegativeGrades) -> Labels:
+    """Ranking metrics have no gain for grades below 0: refuse them, or count them as 0 and say so."""
+    below = int((labels.grade < 0).sum())
+    if not below:
+        return labels
+    if rule == "refuse":
+        raise EluteError(
+            f"{labels.place}: {below:,} grades are below 0, for instance {labels.grade.min():g}; where they mean "
+            "\"not relevant\", as TREC's -2 for junk does, pass `negative_grades='zero'`"
+        )
+    notes = (f"{below:,} grades below 0 count as 0, not relevant",)
+    return replace(labels, grade=np.maximum(labels.grade, 0.0), notes=notes)
 
 
 def read_item_labels(source: TableSource, items: pa.Table, roles: Roles, grade: str = GRADE) -> Floats:

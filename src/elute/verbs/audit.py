@@ -21,6 +21,7 @@ from elute.auditing.labels import (
     read_labels,
     read_log_scores,
     read_scores,
+    settle_negative_grades,
 )
 from elute.auditing.policy import rank_by_log
 from elute.auditing.predictions import Subject
@@ -75,7 +76,9 @@ def audit(
     if given:
         subjects = [Subject.from_fit(fit if isinstance(fit, Fit) else Fit.load(fit), opened.roles) for fit in given]
         shifted = None if shifted_log is None else as_log(shifted_log, **columns)
-        judged = None if labels is None else read_labels(labels, opened.roles, grade, negative_grades)
+        judged = None
+        if labels is not None:
+            judged = settle_negative_grades(read_labels(labels, opened.roles, grade), negative_grades)
         scores = None if judged is None else _read_policy(opened, policy_scores, progress)
         found = compare(subjects, opened, shifted, judged, scores, estimator, seed, progress)
     made = opened.provenance().with_options(
