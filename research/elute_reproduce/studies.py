@@ -29,6 +29,7 @@ STUDIES: dict[str, str] = {
     "upe-propensities": "which learner finds the propensities, on a larger synthetic set",
     "fit-yandex": "propensities and held-out perplexity on real clicks",
     "clicks-yandex": "session click models and their held-out perplexity on real clicks",
+    "clicks-sparse": "session click models from 2 to 200 impressions a document, and on real clicks with intervals",
     "fit-priors": "where the priors help, and whether their error bars hold",
     "fit-coverage": "how often 95% intervals of propensities hold the truth",
     "known": "whether what a check calls known is, from dense to very sparse logs",
@@ -36,6 +37,7 @@ STUDIES: dict[str, str] = {
     "cmip-figure2": "seven click models: what is known in advance, and perplexity under another policy",
     "cmip-table1": "which metrics predict perplexity under another policy",
     "cmip-table2": "what choosing a click model by these metrics loses",
+    "cmip-calibrated": "whether right models pass and wrong ones fail, from dense to sparse logs",
     "limits": "how often tests find where a click model's assumptions fail, and the limits paper's own numbers",
 }
 """Name and what it shows. The module is the paper's folder and the rest of the name: `upe-table1` is `upe.table1`."""

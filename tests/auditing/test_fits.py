@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import elute
-from elute.auditing.predictions import Predicted, Subject, compute_rank_losses, predict_cells, ranks_of
+from elute.auditing.predictions import Predicted, Queries, Subject, compute_rank_losses, predict_cells, ranks_of
 from elute.fits.fit import Fit
 
 
@@ -33,7 +33,9 @@ def predict(folder: Path, doc: str, position: int, click: int) -> tuple[float, P
     """The probability of what happened in one impression, and the rest."""
     rows = {"query_id": ["1"], "doc_id": [doc], "position": [position], "click": [click]}
     with elute.read_log(pa.table(rows)) as log:
-        found = predict_cells(Subject.from_fit(Fit.load(folder), log.roles), log.counts())
+        queries = Queries.of(log.counts(), "query_id")
+        found = predict_cells(Subject.from_fit(Fit.load(folder), log.roles), log.counts(), queries)
+    assert found.by_query.tolist() == pytest.approx([-found.losses.bits[0] * np.log(2)])
     assert found.losses.impressions.tolist() == [1]
     return float(np.exp2(-found.losses.bits[0])), found
 

@@ -131,9 +131,8 @@ def test_naive_echoes_the_policy_and_pbm_does_not(report: dict[str, Any]) -> Non
     assert pbm["verdict"] != "fail"
     assert naive["ndcg"] > pbm["ndcg"]
     assert naive["ood_perplexity"] > pbm["ood_perplexity"] + 0.02
-    assert naive["cmip"]["monotone"]["low"] > 0.1
-    assert pbm["cmip"]["monotone"]["low"] < 0.01
-    assert naive["cmip"]["low"] > pbm["cmip"]["high"]
+    assert naive["cmip"]["excess"]["low"] > 0.1 > pbm["cmip"]["excess"]["low"]
+    assert naive["cmip"]["excess"]["null_mean"] < 0.02
     assert "follows the order of the logging policy" in naive["sentence"]
 
 
@@ -143,8 +142,16 @@ def test_the_fields(report: dict[str, Any]) -> None:
         assert fields <= set(model)
         assert {"estimate", "low", "high", "p_value", "estimator"} <= set(model["cmip"])
         assert model["cmip"]["estimator"] == "knn"
+        excess = {"estimate", "low", "high", "p_value", "null_mean", "least", "draws"}
+        assert excess == set(model["cmip"]["excess"])
+        assert {"against", "value"} == set(model["cmip"]["power"])
+        assert model["in_sample"] is True
+        assert model["ndcg_low"] < model["ndcg"] < model["ndcg_high"]
+        assert model["conditional_perplexity"] == model["perplexity"]
+        assert model["log_likelihood"]["low"] < model["log_likelihood"]["mean"] < model["log_likelihood"]["high"] < 0
     assert report["positions"] == list(range(1, 11))
-    assert report["selection"]["strategy"] == "top-4 CMIP, top-4 PPL: nDCG"
+    assert report["selection"]["tied"] == []
+    assert "paired differences by query" in report["selection"]["rule"]
 
 
 def test_the_references_are_the_click_rate_and_the_policy(world: Path, report: dict[str, Any]) -> None:
@@ -158,10 +165,10 @@ def test_the_references_are_the_click_rate_and_the_policy(world: Path, report: d
 
 
 def test_cmip_is_that_of_the_library_on_the_rows_joined_by_hand(world: Path, report: dict[str, Any]) -> None:
-    scores = pd.read_parquet(world / "world.parquet").groupby(KEY).score.mean().reset_index()
+    ranks = pd.read_parquet(world / "world.parquet").groupby(KEY).position.mean().reset_index()
     rows = pd.read_parquet(world / "world.truth.parquet")[[*KEY, "grade"]]
-    rows = rows.merge(pd.read_parquet(world / "naive" / "relevance.parquet"), on=KEY).merge(scores, on=KEY)
-    found = elute.cmip(rows.relevance, rows.score, rows.grade)
+    rows = rows.merge(pd.read_parquet(world / "naive" / "relevance.parquet"), on=KEY).merge(ranks, on=KEY)
+    found = elute.cmip(rows.relevance, -rows.position, rows.grade, queries=rows.query_id)
     assert report["models"][1]["cmip"]["estimate"] == pytest.approx(found.estimate, abs=1e-9)
     assert report["models"][1]["cmip"]["p_value"] == found.p_value
     assert found.n + 12 == len(rows)
@@ -173,7 +180,7 @@ def test_items_without_a_score_are_left_out_of_cmip_only(world: Path, tmp_path: 
     scores.to_parquet(tmp_path / "scores.parquet")
     rows = pd.read_parquet(world / "world.truth.parquet")[[*KEY, "grade"]]
     rows = rows.merge(pd.read_parquet(world / "naive" / "relevance.parquet"), on=KEY).merge(scores, on=KEY)
-    found = elute.cmip(rows.relevance, rows.score, rows.grade)
+    found = elute.cmip(rows.relevance, rows.score, rows.grade, queries=rows.query_id)
     done = call_elute(
         "audit", world / "naive", "--log", world / "world.parquet", "--labels", world / "world.truth.parquet",
         "--policy-scores", tmp_path / "scores.parquet", "--json",
@@ -195,9 +202,9 @@ def test_under_a_uniform_policy_the_click_rate_passes(world: Path, tmp_path: Pat
         "--policy-scores", tmp_path / "scores.csv", "--json",
     )  # fmt: skip
     model = done.json["models"][0]
-    assert model["cmip"]["p_value"] > 0.05
-    assert model["verdict"] == "pass", model["sentence"]
-    assert "a later log would tell more" in model["notes"][0]
+    assert model["cmip"]["excess"]["p_value"] > 0.05
+    assert model["verdict"] != "fail", model["sentence"]
+    assert "in-sample" in model["notes"][0]
 
 
 def test_what_is_missing_is_null_and_named(world: Path, tmp_path: Path) -> None:
@@ -205,15 +212,74 @@ def test_what_is_missing_is_null_and_named(world: Path, tmp_path: Path) -> None:
     pq.write_table(pq.read_table(world / "later.parquet").drop_columns("score"), bare)
     unlabelled = call_elute("audit", "--fit", world / "pbm", "--log", bare, "--json").json["models"][0]
     assert (unlabelled["ndcg"], unlabelled["cmip"], unlabelled["ood_perplexity"]) == (None, None, None)
-    assert unlabelled["verdict"] == "warn"
+    assert (unlabelled["verdict"], unlabelled["in_sample"]) == ("unknown", False)
     assert "no labels (`labels=`)" in unlabelled["sentence"]
     assert not any("fitted to" in note for note in unlabelled["notes"])
     labels = ("--labels", world / "world.truth.parquet")
     unscored = call_elute("audit", "--fit", world / "pbm", "--log", bare, *labels, "--json").json["models"][0]
     assert unscored["ndcg"] > 0.9
-    assert unscored["cmip"] is None
-    assert "`policy_scores=`" in unscored["sentence"]
+    assert unscored["cmip"]["excess"]["draws"] == 79  # positions will do; the fit's own log is found and redrawn
     assert "no labels (--labels)" in " ".join(call_elute("audit", "--fit", world / "pbm", "--log", bare).out.split())
+
+
+def test_ranks_and_scores_of_the_policy_mean_the_same(world: Path, tmp_path: Path) -> None:
+    """A policy's ranks rise with the log's positions; they must not turn its nDCG upside down."""
+    scores = pd.read_parquet(world / "world.parquet").groupby(KEY).score.mean().reset_index()
+    found = []
+    for name, sign in (("scores", 1), ("ranks", -1)):
+        scores.assign(score=sign * scores.score).to_parquet(tmp_path / f"{name}.parquet")
+        done = call_elute(
+            "audit", world / "naive", "--log", world / "later.parquet", "--labels", world / "world.truth.parquet",
+            "--policy-scores", tmp_path / f"{name}.parquet", "--json",
+        )  # fmt: skip
+        found.append(done.json)
+    for field in ("policy_ndcg", "policy_err", "policy_mrr"):
+        assert found[0]["reference"][field] == found[1]["reference"][field]
+    assert found[0]["reference"]["policy_ndcg"] > 0.95
+    assert found[0]["models"][0]["cmip"]["estimate"] == found[1]["models"][0]["cmip"]["estimate"]
+    assert any("so they are ranks" in note for note in found[1]["models"][0]["notes"])
+    assert not any("so they are ranks" in note for note in found[0]["models"][0]["notes"])
+
+
+def test_labels_may_be_the_logs_own_column_and_below_zero(world: Path, tmp_path: Path) -> None:
+    truth = pd.read_parquet(world / "world.truth.parquet")
+    truth = truth[truth.kind == "item"][[*KEY, "grade"]]
+    rows = pd.read_parquet(world / "later.parquet").merge(truth, on=KEY)
+    rows.rename(columns={"grade": "judged"}).to_parquet(tmp_path / "log.parquet")
+    junk = truth.assign(grade=np.where(truth.grade == 0, -2, truth.grade))
+    junk.to_parquet(tmp_path / "junk.parquet")
+    given = {
+        "plain": ("--labels", world / "world.truth.parquet"),
+        "log": ("--labels", tmp_path / "log.parquet", "--grade", "judged"),
+        "junk": ("--labels", tmp_path / "junk.parquet", "--negative-grades", "zero"),
+    }
+    fit = world / "naive"
+    found = {
+        name: call_elute("audit", fit, "--log", tmp_path / "log.parquet", *labels, "--json").json
+        for name, labels in given.items()
+    }
+    plain, log, with_junk = (found[name]["models"][0] for name in given)
+    assert with_junk["ndcg"] == plain["ndcg"]
+    assert any("grades below 0 count as 0" in note for note in with_junk["notes"])
+    shown = rows[KEY].drop_duplicates()
+    assert 300 < found["log"]["judged_items"] <= len(shown) <= found["plain"]["judged_items"]
+    assert log["ndcg"] == pytest.approx(plain["ndcg"], abs=0.02)
+
+
+def test_session_models_are_audited_given_the_clicks_above(world: Path, tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    log = world / "world.parquet"
+    for model in ("dctr", "ubm"):
+        assert call_elute("fit", log, "--model", model, "--session", "session_id", "--out", tmp_path / model).code == 0
+    done = call_elute(
+        "audit", tmp_path / "dctr", tmp_path / "ubm", "--log", log, "--session", "session_id",
+        "--labels", world / "world.truth.parquet", "--json",
+    )  # fmt: skip
+    dctr, ubm = done.json["models"]
+    assert (dctr["verdict"], dctr["in_sample"]) == ("fail", True)
+    assert ubm["verdict"] != "fail", ubm["sentence"]
+    assert dctr["conditional_perplexity"] == pytest.approx(dctr["perplexity"])
+    assert ubm["conditional_perplexity"] != ubm["perplexity"]
 
 
 def test_other_names_and_formats(world: Path, tmp_path: Path, report: dict[str, Any]) -> None:
@@ -266,6 +332,7 @@ def test_what_cannot_be_used_is_said_in_one_line(world: Path, tmp_path: Path) ->
     ungraded = _table(tmp_path / "ungraded.parquet", query_id=["1"], doc_id=["d1-1"])
     strange = _table(tmp_path / "strange.parquet", query_id=["x"], doc_id=["y"], grade=[1])
     twice = _table(tmp_path / "twice.parquet", query_id=["1", "1"], doc_id=["d1-1"] * 2, grade=[0, 1])
+    junk = _table(tmp_path / "junk.parquet", query_id=["1"], doc_id=["d1-1"], grade=[-2])
     words = _table(tmp_path / "words.parquet", query_id=["1"], doc_id=["d1-1"], grade=["good"])
     foreign = _table(tmp_path / "foreign.parquet", query_id=["x"], doc_id=["y"], score=[1.0])
     broken = tmp_path / "broken"
@@ -277,7 +344,8 @@ def test_what_cannot_be_used_is_said_in_one_line(world: Path, tmp_path: Path) ->
         (("--fit", broken, *log), "is not what 'elute fit' writes"),
         ((*pbm, *log, "--labels", ungraded), "has no column 'grade'"),
         ((*pbm, *log, "--labels", strange), "knows no item of"),
-        ((*pbm, *log, "--labels", twice), "1 rows repeat an item, for instance 1·d1-1"),
+        ((*pbm, *log, "--labels", twice), "1 items have more than one grade, for instance 1·d1-1"),
+        ((*pbm, *log, "--labels", junk), "1 grades are below 0, for instance -2"),
         ((*pbm, *log, "--labels", words), "has values that are not numbers"),
         ((*pbm, *log, *truth, "--policy-scores", foreign), "has a score in"),
         ((*pbm, *log, "--bias", "position,score"), "was fitted with --bias position"),

@@ -26,6 +26,8 @@ def random_model(name: str, seed: int, scale: float = 1.0, **settings):
     rng = np.random.default_rng(seed)
     first = model.structure.init(jax.random.key(0), 0)
     model.params_ = jax.tree.map(lambda x: jnp.asarray(rng.normal(0, scale, x.shape), jnp.float32), first)
+    if "ranked" in first:
+        model.params_["ranked"] = first["ranked"]  # marks of documents never seen, which such a model does not have
     return model
 
 

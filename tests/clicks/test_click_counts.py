@@ -8,9 +8,9 @@ import pytest
 from click_worlds import every_pattern, plain_params, random_model, random_pages, simulated, together
 from scipy.special import digamma, polygamma
 
-from elute.clicks import DBN, MODELS, Sessions, model_of
+from elute.clicks import DBN, MODELS, Embedding, Sessions, model_of
 from elute.clicks.base.beta import fit_beta, polygammas
-from elute.clicks.exact.expectation import infer_readings
+from elute.clicks.exact.expectation import Weights, infer_readings
 from elute.clicks.exact.tally import browsing_cells, tally
 from elute.clicks.page import to_device_pages
 from elute.estimate.models.ctr import fit_prior
@@ -75,6 +75,17 @@ def test_polygammas_are_those_of_scipy() -> None:
     np.testing.assert_allclose(two, polygamma(1, x), rtol=1e-9)
 
 
+def rates_of(model, pages):
+    """Parameters as probabilities, those of documents by place."""
+    found = {}
+    for name, values in model.params_.items():
+        if name != "ranked":
+            of_documents = isinstance(values, dict)
+            logits = Embedding().logits(values, model._features, pages.doc) if of_documents else values
+            found[name] = jax.nn.sigmoid(logits)
+    return found
+
+
 @pytest.mark.parametrize("name", ["cascade", "dcm", "ccm", "sdbn", "dbn"])
 def test_expected_readings_are_those_of_the_story(name: str) -> None:
     """EM's P(read | clicks) by following every branch of a plain story that also tells what was read."""
@@ -83,7 +94,7 @@ def test_expected_readings_are_those_of_the_story(name: str) -> None:
     each = together([every_pattern(pages.take(slice(row, row + 1))) for row in range(len(pages))])
     on_device = to_device_pages(each)
     logs = model.structure.log_chances(model.params_, model._features, on_device)
-    chances = model.structure.chances(model.params_, model._features, on_device)
+    chances = model.structure.chances(rates_of(model, on_device))
     np.testing.assert_allclose(chances.click, np.exp(logs.click), rtol=1e-5)
     np.testing.assert_allclose(chances.on_click, np.exp(logs.on_click), rtol=1e-5)
     np.testing.assert_allclose(np.broadcast_to(chances.on_skip, logs.on_skip.shape), np.exp(logs.on_skip), rtol=1e-5)
@@ -131,13 +142,12 @@ def test_expectations_of_parts_add_up_to_those_of_the_whole() -> None:
     sessions, _, _ = world("dbn", 500)
     parts = [sessions.take(slice(0, 200)), sessions.take(slice(200, 500))]
     model = DBN(DOCUMENTS, RANKS)
-    rates = {
-        "attraction": np.full(DOCUMENTS, 0.3),
-        "satisfaction": np.full(DOCUMENTS, 0.4),
-        "continuation": np.array(0.7),
+    weights = {
+        "attraction": Weights(np.full(DOCUMENTS, 3.0), np.full(DOCUMENTS, 7.0)),
+        "satisfaction": Weights(np.full(DOCUMENTS, 4.0), np.full(DOCUMENTS, 6.0)),
     }
-    one, two = (model._expect(rates, None, source)._asdict() for source in (sessions, parts))
-    for name in one:
-        np.testing.assert_allclose(one[name], two[name], rtol=2e-6, err_msg=name)
+    one, two = (model._expect(weights, {"continuation": np.array(0.7)}, None, source) for source in (sessions, parts))
+    for name in one.tallies:
+        np.testing.assert_allclose(one.tallies[name], two.tallies[name], rtol=2e-6, err_msg=name)
     reached = [DBN(DOCUMENTS, RANKS).fit(x).log_likelihood(sessions).mean() for x in (sessions, parts)]
     assert reached[0] == pytest.approx(reached[1], abs=1e-4)

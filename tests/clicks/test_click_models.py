@@ -101,7 +101,7 @@ def test_a_fit_gives_the_model_back_with_names_that_end_in_an_underscore(tmp_pat
     assert (model.history_, model.best_epoch_) == ([], 0)
     given = set(inspect.signature(UBM).parameters) | {"queries", "structure"}
     assert {name for name in vars(model) if not name.startswith("_")} - given == {
-        "params_", "iterations_", "converged_", "history_", "best_epoch_",
+        "params_", "iterations_", "converged_", "priors_", "history_", "best_epoch_",
     }  # fmt: skip
     model.save(tmp_path / "model.npz")
     assert not hasattr(model.load(tmp_path / "model.npz"), "iterations_")  # of a fit that these are not from
@@ -159,7 +159,8 @@ def test_without_jax_the_install_command_is_named() -> None:
     code = (
         "import sys; sys.modules['jax'] = None\n"
         "from elute.errors import EluteError\n"
-        "try:\n    import elute.clicks\nexcept EluteError as error:\n    print(error)"
+        "from elute.clicks import model_of\n"
+        "try:\n    model_of('ncm')\nexcept EluteError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'pip install "elute[neural]"' in done.stdout

@@ -10,6 +10,7 @@ import pytest
 
 from elute.clicks import Sessions, model_of
 from elute.clicks.logspace import to_logits
+from elute.clicks.structure.attraction import init_unseen
 from elute.clicks.structure.towers import to_embedding
 from elute.simulation.shown import ShownPages
 from elute.simulation.users import browsing_table, build_user
@@ -39,7 +40,7 @@ def test_likelihoods_and_marginals_are_the_users(name: str) -> None:
     user = build_user(name, **settings)
     model = model_of(name)(DOCUMENTS, RANKS)
     model.params_ = {key: jnp.asarray(to_logits(value)) for key, value in params.items()}
-    model.params_["attraction"] = to_embedding(relevance, 0.5)
+    model.params_ |= {"attraction": to_embedding(relevance, 0.5), "ranked": init_unseen(DOCUMENTS, RANKS)}
     if name == "dbn":
         model.params_["satisfaction"] = to_embedding(satisfaction, 0.5)
     clicks = user.draw_clicks(shown, rng)

@@ -102,8 +102,9 @@ def test_labels_of_other_documents_are_refused(tmp_path: Path) -> None:
     fit = make_fit(tmp_path, 2)
     labels = make_labels(2)
     others = labels.set_column(0, "query_id", pa.array(["elsewhere"] * labels.num_rows))
-    with pytest.raises(EluteError, match=r"rows repeat an item"):
-        elute.judge(fit, labels=others)
+    apart = others.set_column(others.column_names.index("grade"), "grade", pa.array(range(others.num_rows)))
+    with pytest.raises(EluteError, match=r"items have more than one grade, for instance elsewhere·d0"):
+        elute.judge(fit, labels=apart)
     with pytest.raises(
         EluteError, match=r"no judgment has a label in the labels: judgments name q0·d0, labels elsewhere·d0"
     ):

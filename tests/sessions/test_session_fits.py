@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from elute.auditing.predictions import Queries
 from elute.auditing.session_predictions import predict_sessions
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -83,9 +84,12 @@ def test_predictions_of_parts_add_up_to_those_of_the_whole(
     with read_log(str(log_file), session="session_id") as log:
         Fit.from_sessions(fitted(log_file, "ubm"), log).save(tmp_path)
         fit = Fit.load(tmp_path)
-        whole = predict_sessions(fit, log)
+        queries = Queries.of(log.counts(), "query_id")
+        whole = predict_sessions(fit, log, queries)
         in_parts(monkeypatch, 300)
-        parts = predict_sessions(fit, log)
+        parts = predict_sessions(fit, log, queries)
+    np.testing.assert_allclose(parts.by_query, whole.by_query, rtol=1e-6)
+    assert -whole.by_query.sum() / np.log(2) == pytest.approx(whole.conditional.bits.sum())
     np.testing.assert_allclose(parts.losses.bits, whole.losses.bits, rtol=1e-6)
     np.testing.assert_array_equal(parts.losses.impressions, whole.losses.impressions)
     assert whole.losses.impressions.sum() == pq.read_metadata(log_file).num_rows

@@ -78,6 +78,8 @@ def test_check(sound: Path, broken: Path, plan: Path) -> None:
     compare(elute.check(broken, plan=plan), "check", broken, "--plan", plan)
     compare(elute.check(sound, precision=True), "check", sound, "--precision")
     compare(elute.check(sound, model="affine"), "check", sound, "--model", "affine")
+    by_page = ("--session", "session_id")
+    compare(elute.check(sound, model="ubm", session="session_id"), "check", sound, "--model", "ubm", *by_page)
     compare(elute.check(sound, item="doc_id"), "check", sound, "--item", "doc_id")
 
 
@@ -161,6 +163,10 @@ def test_fit_with_bounds(broken: Path, fitted: Path) -> None:
 
 def test_fit_of_a_session_model(sparse: Path) -> None:
     compare(elute.fit(sparse, "ubm", session="session_id"), "fit", sparse, "--model", "ubm", "--session", "session_id")
+    compare(
+        elute.fit(sparse, "dctr", session="session_id", holdout=0.2, by="query"),
+        *("fit", sparse, "--model", "dctr", "--session", "session_id", "--holdout", 0.2, "--by", "query"),
+    )
 
 
 def test_the_files_of_a_fit_are_the_same(sparse: Path, tmp_path: Path) -> None:

@@ -59,6 +59,11 @@ def refuse_repeats(columns: Ids, place: str) -> None:
         raise EluteError(f"{place}: {len(again):,} rows repeat an item, for instance {example}; keep one row each")
 
 
+def select_rows(columns: Ids, rows: NDArray[np.integer]) -> list[pa.Array]:
+    """Some rows' ids."""
+    return [column.take(pa.array(rows)) for column in columns]
+
+
 def describe_row(columns: Ids, row: int) -> str:
     """One row's ids, for a message."""
     return "·".join(str(column[row].as_py()) for column in columns)

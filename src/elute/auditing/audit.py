@@ -11,7 +11,7 @@ from elute.auditing.comparison import Comparison
 from elute.results.base import Fields, Result
 from elute.results.card import Bars, Card, Tone
 
-_TONES: dict[str, Tone] = {"pass": "good", "warn": "warn", "fail": "bad"}
+_TONES: dict[str, Tone] = {"pass": "good", "unknown": "warn", "fail": "bad"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +26,7 @@ class Audit(Result):
 
     @property
     def selected(self) -> str | None:
-        """The name of the fit to take."""
+        """The name of the fit to take; None where there is none."""
         return None if self.fits is None else self.fits.selected
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,10 +44,11 @@ class Audit(Result):
         if "models" not in fields:
             return Card("calm", "Assumptions", fields["shape"]["sentence"], notes=notes)
         models, selected = fields["models"], fields["selected"]
-        taken = next(model for model in models if model["name"] == selected)
-        sentence = f"Take {selected}. {fields['selection']['sentence']}"
+        taken = next((model for model in models if model["name"] == selected), None)
+        head = "Take none" if taken is None else f"Take {selected}"
+        tone: Tone = ("warn" if fields["selection"]["tied"] else "bad") if taken is None else _TONES[taken["verdict"]]
         values = [model["perplexity"] if model["perplexity"] is not None else float("nan") for model in models]
         chart = Bars("Perplexity of clicks; lower is better", [model["name"] for model in models], values)
         figures = [(str(len(models)), "fits"), (str(fields["judged_items"]), "judged items")]
         told = [f"{model['name']}: {model['sentence']}" for model in models]
-        return Card(_TONES[taken["verdict"]], f"Take {selected}", sentence, figures, chart, [*told, *notes])
+        return Card(tone, head, f"{head}. {fields['selection']['sentence']}", figures, chart, [*told, *notes])

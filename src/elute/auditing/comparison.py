@@ -4,44 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elute._util.matching import describe_row, match
-from elute.auditing.cmip.metric import Cmip, Name, cmip
-from elute.auditing.cmip.strata import MOST_GRADES, SMALLEST
+from elute.auditing.choice import RULE, Candidate, Selection, choose
+from elute.auditing.cmip.calibrated import Excess, Power
+from elute.auditing.cmip.metric import Cmip, Name
+from elute.auditing.judged import JudgedItems, RankingQuality
 from elute.auditing.labels import Labels, Scores
+from elute.auditing.paired import Interval, mean_by_query
 from elute.auditing.perplexity import Perplexity, finish
-from elute.auditing.predictions import Predicted, Subject, compute_rank_losses, predict_cells, ranks_of
-from elute.auditing.ranking_metrics import err, mrr, ndcg
-from elute.auditing.verdict import Evidence, Selection, Verdict, choose, reach_verdict
-from elute.errors import EluteError
-from elute.fits.fit import Fit
+from elute.auditing.policy import orient
+from elute.auditing.predictions import (
+    Predicted,
+    Queries,
+    Subject,
+    compute_rank_losses,
+    list_notes,
+    predict_cells,
+    ranks_of,
+)
+from elute.auditing.refits import find_fitted_counts, is_in_sample, prepare_refit
+from elute.auditing.verdict import Evidence, Verdict, reach_verdict
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 
 Floats = NDArray[np.float64]
 
 
-class RankingQuality(NamedTuple):
-    """How well relevance ranks the judged items: means over the queries that have a relevant one, each its own list."""
-
-    ndcg: float
-    err: float
-    mrr: float
-
-
 @dataclass(frozen=True)
 class ModelAudit:
-    """What the audit says of one fit. `ranked`: None without labels or queries."""
+    """What the audit says of one fit. `ranked`: None without labels or queries. `log_likelihood`: of an impression.
+    `in_sample`: the log is the one it was fitted to."""
 
     name: str
     model: str
+    in_sample: bool
     perplexity: Perplexity
+    conditional: Perplexity
+    log_likelihood: Interval
     ranked: RankingQuality | None
+    cmip: Cmip | None
+    monotone: Cmip | None
     evidence: Evidence
     verdict: Verdict
     shifted: Perplexity | None
@@ -49,14 +56,16 @@ class ModelAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON; what is not known, and what JSON cannot write, is null."""
-        e = self.evidence
         return {
             "name": self.name,
             "model": self.model,
+            "in_sample": self.in_sample,
             "perplexity": _finite_or_none(self.perplexity.mean),
             "perplexity_at": [_finite_or_none(v) for v in self.perplexity.at_rank.tolist()],
+            "conditional_perplexity": _finite_or_none(self.conditional.mean),
+            "log_likelihood": {name: _finite_or_none(value) for name, value in self.log_likelihood._asdict().items()},
             **_ranking_fields(self.ranked),
-            "cmip": None if e.cmip is None or e.monotone is None else _cmip_fields(e.cmip, e.monotone),
+            "cmip": self._cmip_fields(),
             "ood_perplexity": None if self.shifted is None else _finite_or_none(self.shifted.mean),
             "ood_perplexity_at": None
             if self.shifted is None
@@ -64,6 +73,19 @@ class ModelAudit:
             "verdict": self.verdict.word,
             "sentence": self.verdict.sentence,
             "notes": list(self.notes),
+        }
+
+    def _cmip_fields(self) -> dict[str, Any] | None:
+        if self.cmip is None or self.monotone is None:
+            return None
+        whole = self.cmip.to_dict()
+        del whole["verdict"]
+        excess, power = self.evidence.excess, self.evidence.power
+        return {
+            **whole,
+            "monotone": {key: _finite_or_none(getattr(self.monotone, key)) for key in ("estimate", "low", "high")},
+            "excess": None if excess is None else asdict(excess),
+            "power": None if power is None else asdict(power),
         }
 
 
@@ -80,14 +102,19 @@ class Comparison:
     judged: int
 
     @property
-    def selected(self) -> str:
-        return self.models[self.selection.model].name
+    def selected(self) -> str | None:
+        return None if self.selection.model is None else self.models[self.selection.model].name
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "models": [model.to_dict() for model in self.models],
             "selected": self.selected,
-            "selection": {"strategy": self.selection.strategy, "sentence": self.selection.sentence},
+            "selection": {
+                "strategy": self.selection.strategy,
+                "sentence": self.selection.sentence,
+                "tied": list(self.selection.tied),
+                "rule": RULE,
+            },
             "positions": self.positions,
             "judged_items": self.judged,
             "reference": {
@@ -109,139 +136,107 @@ def compare(
 ) -> Comparison:
     """Judge every fit on the same impressions and the same items: the labelled ones that all fits know."""
     counts = log.counts(progress)
-    by_rank = finish(compute_rank_losses(counts)).mean
-    judged = None if labels is None else _Judged.select(labels, scores, subjects)
-    missing = _explain_missing(labels, judged)
-    models, evidence = [], []
+    by_rank, queries = finish(compute_rank_losses(counts)).mean, Queries.of(counts, log.roles.query)
+    judged, remarks = _judge(subjects, log, labels, scores)
+    models, candidates = [], []
     for number, (subject, name) in enumerate(zip(subjects, _name_subjects(subjects), strict=True)):
         progress("auditing", number, len(subjects))
-        fit = subject.fit
-        predicted = _predict(subject, log, progress)
-        elsewhere = None if shifted is None else _predict(subject, shifted, progress)
-        total, notes = finish(predicted.losses), _list_notes(fit, log, predicted, elsewhere)
+        predicted = _predict(subject, log, queries, progress)
+        elsewhere = None
+        if shifted is not None:
+            there = Queries.of(shifted.counts(progress), shifted.roles.query)
+            elsewhere = _predict(subject, shifted, there, progress)
+        in_sample = is_in_sample(subject, log, progress)
+        tested = _test(number, subject, log, judged, predicted.examination, estimator, seed, progress)
         ranked = None if judged is None else judged.measure_ranking(judged.relevance[number])
-        whole = monotone = None
-        if judged is not None and not missing:
-            whole = judged.cmip(number, estimator, seed)
-            monotone = whole if whole.estimator == "copula" else judged.cmip(number, "copula", seed)
-            notes += whole.notes
-        known = Evidence(
-            total.mean,
-            by_rank,
-            None if ranked is None else ranked.ndcg,
-            whole,
-            monotone,
-            missing,
-            fit.converged,
+        total = finish(predicted.losses)
+        known = Evidence(total.mean, by_rank, tested.excess, tested.power, tested.missing, subject.fit.converged)
+        found = ModelAudit(
+            name,
+            subject.fit.model,
+            in_sample,
+            total,
+            finish(predicted.conditional),
+            mean_by_query(predicted.by_query, queries.impressions),
+            ranked,
+            tested.whole,
+            tested.monotone,
+            known,
+            reach_verdict(known),
+            None if elsewhere is None else finish(elsewhere.losses),
+            (*list_notes(in_sample, predicted, elsewhere), *remarks, *tested.notes),
         )
-        evidence.append(known)
-        after = None if elsewhere is None else finish(elsewhere.losses)
-        models.append(ModelAudit(name, fit.model, total, ranked, known, reach_verdict(known), after, notes))
+        models.append(found)
+        held_out = None if in_sample else predicted.by_query
+        candidates.append(Candidate(name, found.verdict, held_out, None if ranked is None else ranked.by_query))
+    policy = None
+    if judged is not None and judged.policy is not None:
+        policy = judged.measure_ranking(judged.policy, judged.scored)
     return Comparison(
         tuple(models),
-        choose(evidence, [model.verdict for model in models]),
+        choose(candidates, queries.impressions),
         ranks_of(counts.factors)[1],
         by_rank,
-        None if judged is None or judged.policy is None else judged.measure_ranking(judged.policy, judged.scored),
+        policy,
         0 if judged is None else len(judged.grade),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """The labelled items that all fits know. `relevance`: by fit and item. `policy`: NaN where an item has no score."""
+class _Tested(NamedTuple):
+    """CMIP of a fit, and what it has beyond noise. `missing`: why there is none, in words."""
 
-    relevance: Floats
-    grade: Floats
-    query: NDArray[np.int64] | None
-    policy: Floats | None
-
-    @classmethod
-    def select(cls, labels: Labels, scores: Scores | None, fits: Sequence[Subject]) -> _Judged:
-        relevance = np.full((len(fits), len(labels.grade)), np.nan)
-        for number, fit in enumerate(fits):
-            at = match(labels.items, fit.items)
-            relevance[number] = np.where(at >= 0, fit.relevance[at], np.nan)
-            if (at < 0).all():
-                raise EluteError(
-                    f"{fit.fit.label} knows no item of {labels.place}: labels name {describe_row(labels.items, 0)}, "
-                    f"the fit {describe_row(fit.items, 0)}; check the ids"
-                )
-        known = np.isfinite(relevance).all(axis=0)
-        if not known.any():
-            raise EluteError(f"no item of {labels.place} has a relevance in every fit; audit the fits one by one")
-        return cls(
-            relevance[:, known],
-            labels.grade[known],
-            None if labels.query is None else labels.query[known],
-            None if scores is None else scores.look_up(labels)[known],
-        )
-
-    @property
-    def scored(self) -> NDArray[np.bool_]:
-        """Where the policy's score is known."""
-        return np.zeros(len(self.grade), np.bool_) if self.policy is None else np.isfinite(self.policy)
-
-    def measure_ranking(self, values: Floats, rows: NDArray[np.bool_] | None = None) -> RankingQuality | None:
-        """These values as scores of some items. The highest grade of all satisfies with 1 - 1/2^grade (ERR); a grade of
-        1 is relevant (MRR)."""
-        if self.query is None:
-            return None
-        used = np.arange(len(self.grade)) if rows is None else np.flatnonzero(rows)
-        order = used[np.argsort(self.query[used], kind="stable")]
-        offsets = np.append(np.flatnonzero(np.diff(self.query[order], prepend=-1)), len(order))
-        lists = self.grade[order], values[order], offsets
-        by_query = ndcg(*lists, without="skip"), err(*lists, highest=float(self.grade.max())), mrr(*lists)
-        counted = ~np.isnan(by_query[0].by_query)
-        return RankingQuality(
-            *(float(found.by_query[counted].mean()) if counted.any() else math.nan for found in by_query)
-        )
-
-    def cmip(self, fit: int, estimator: Name | None, seed: int) -> Cmip:
-        if self.policy is None:
-            raise EluteError("CMIP needs the policy's scores")
-        rows = self.scored
-        return cmip(self.relevance[fit][rows], self.policy[rows], self.grade[rows], estimator, seed)
+    whole: Cmip | None
+    monotone: Cmip | None
+    excess: Excess | None
+    power: Power | None
+    missing: str
+    notes: tuple[str, ...] = ()
 
 
-def _explain_missing(labels: Labels | None, judged: _Judged | None) -> str:
-    """Why there is no CMIP, in words; empty where there is."""
-    if labels is None or judged is None:
-        return "there are no labels (`labels=`)"
-    if judged.policy is None:
-        return "there are no scores of the logging policy (`policy_scores=`, or a column 'score' in the log)"
-    by_grade = np.unique(judged.grade[judged.scored], return_counts=True)[1]
-    if by_grade.sum() < SMALLEST or (len(by_grade) <= MOST_GRADES and by_grade.max() < SMALLEST):
-        return f"no grade has {SMALLEST} items with a label, a relevance and a score of the policy"
-    return ""
+def _judge(
+    subjects: Sequence[Subject], log: ClickLog, labels: Labels | None, scores: Scores | None
+) -> tuple[JudgedItems | None, tuple[str, ...]]:
+    """The items to judge by, and what a reader should know of them."""
+    if labels is None:
+        return None, ()
+    found = JudgedItems.select(labels, subjects)
+    if scores is None:
+        return found, labels.notes
+    policy, is_rank = orient(scores, labels, log.counts())
+    notes = (f"{scores.place}: they rise with the log's positions, so they are ranks",) if is_rank else ()
+    return replace(found, policy=policy[found.known]), (*labels.notes, *notes)
 
 
-def _predict(subject: Subject, log: ClickLog, progress: Progress) -> Predicted:
+def _test(
+    number: int,
+    subject: Subject,
+    log: ClickLog,
+    judged: JudgedItems | None,
+    examination: Floats | None,
+    estimator: Name | None,
+    seed: int,
+    progress: Progress,
+) -> _Tested:
+    missing = "there are no labels (`labels=`)" if judged is None else judged.explain_missing()
+    if judged is None or missing:
+        return _Tested(None, None, None, None, missing)
+    whole = judged.cmip(number, estimator, seed)
+    monotone = whole if whole.estimator == "copula" else judged.cmip(number, "copula", seed)
+    counts = find_fitted_counts(subject, log, progress)
+    if counts is None:
+        gone = f"the log it was fitted to, {subject.fit.provenance.log}, cannot be read again to redraw its clicks"
+        return _Tested(whole, monotone, None, None, gone, whole.notes)
+    refit = prepare_refit(subject.fit, counts, examination)
+    excess, power = judged.calibrate(number, refit, seed, progress)
+    return _Tested(whole, monotone, excess, power, "", whole.notes)
+
+
+def _predict(subject: Subject, log: ClickLog, queries: Queries, progress: Progress) -> Predicted:
     if subject.fit.propensities is None:
         from elute.auditing.session_predictions import predict_sessions
 
-        return predict_sessions(subject.fit, log)
-    return predict_cells(subject, log.counts(progress))
-
-
-def _list_notes(fit: Fit, log: ClickLog, predicted: Predicted, elsewhere: Predicted | None) -> tuple[str, ...]:
-    """What a reader of the figures should know."""
-    notes = []
-    learnt_from = (fit.provenance.filters or {}).get("where")
-    apart = None not in (learnt_from, log.filters.where) and learnt_from != log.filters.where
-    if fit.provenance.log == log.engine.label and not apart:
-        notes.append("perplexity is on the log that the model was fitted to; a later log would tell more")
-    for of, part in (("the log", predicted), ("the shifted log", elsewhere)):
-        if part is None:
-            continue
-        for share, what in (
-            (part.unseen_items, "are of items that the fit does not know: predicted as typical ones"),
-            (part.unseen_factors, "are of factors that the fit does not know: predicted as typical ones"),
-            (part.certain, "had a prediction of 0 or 1, or beyond: moved half a click away"),
-        ):
-            if share > 0:
-                notes.append(f"{share:.2%} of the impressions of {of} {what}")
-    return tuple(notes)
+        return predict_sessions(subject.fit, log, queries)
+    return predict_cells(subject, log.counts(progress), queries)
 
 
 def _name_subjects(subjects: Sequence[Subject]) -> list[str]:
@@ -252,14 +247,12 @@ def _name_subjects(subjects: Sequence[Subject]) -> list[str]:
     return [str(subject.fit.folder or f"{subject.fit.name} {n}") for n, subject in enumerate(subjects, start=1)]
 
 
-def _cmip_fields(whole: Cmip, monotone: Cmip) -> dict[str, Any]:
-    part = {key: getattr(monotone, key) for key in ("estimate", "low", "high")}
-    return {**asdict(whole), "notes": list(whole.notes), "monotone": part}
-
-
 def _ranking_fields(found: RankingQuality | None) -> dict[str, float | None]:
     """Fields of the JSON."""
-    return {name: None if found is None else _finite_or_none(getattr(found, name)) for name in RankingQuality._fields}
+    if found is None:
+        return dict.fromkeys(("ndcg", "ndcg_low", "ndcg_high", "err", "mrr"))
+    ends = {"ndcg": found.ndcg.mean, "ndcg_low": found.ndcg.low, "ndcg_high": found.ndcg.high}
+    return {name: _finite_or_none(value) for name, value in {**ends, "err": found.err, "mrr": found.mrr}.items()}
 
 
 def _finite_or_none(value: float | None) -> float | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 
 GRADE, RELEVANCE, SCORE = "grade", "relevance", "score"
 
+NegativeGrades: TypeAlias = Literal["refuse", "zero"]
+
 TableSource: TypeAlias = object
 """A path of any format a log may have, or a pandas, polars or Arrow table."""
 
@@ -33,6 +35,8 @@ class Labels:
     items: list[pa.Array]
     grade: Floats
     query: NDArray[np.int64] | None
+    notes: tuple[str, ...] = ()
+    """What a reader of figures that use them should know."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,23 +58,38 @@ class Scores:
         return np.where(at < 0, np.nan, self.score[at])
 
 
-def read_labels(source: TableSource, roles: Roles) -> Labels:
-    """Rows without a grade are left out: files with the truth of a simulated log hold other rows too."""
-    path, table, columns, _ = _read(source, roles, "the labels", GRADE)
+def read_labels(source: TableSource, roles: Roles, grade: str = GRADE) -> Labels:
+    """Rows without a grade are left out: files with the truth of a simulated log hold other rows too. An item may be
+    repeated, as in a log, as long as its grade is the same."""
+    path, table, columns, _ = _read(source, roles, "the labels", grade)
     query = roles.query if roles.query is not None and roles.query in table.column_names else DEFAULT_QUERY
     keys = list(dict.fromkeys(([query] if query in table.column_names else []) + columns))
-    refuse_repeats(id_columns(table, keys), path)
+    table = _drop_repeats(table, keys, grade, path)
     codes = None
     if query in table.column_names:
         codes = id_columns(table, [query])[0].dictionary_encode().indices.to_numpy().astype(np.int64)
-    return Labels(path, id_columns(table, columns), _to_numbers(table, GRADE, path), codes)
+    return Labels(path, id_columns(table, columns), _to_numbers(table, grade, path), codes)
 
 
-def read_item_labels(source: TableSource, items: pa.Table, roles: Roles) -> Floats:
+def settle_negative_grades(labels: Labels, rule: NegativeGrades) -> Labels:
+    """Ranking metrics have no gain for grades below 0: refuse them, or count them as 0 and say so."""
+    below = int((labels.grade < 0).sum())
+    if not below:
+        return labels
+    if rule == "refuse":
+        raise EluteError(
+            f"{labels.place}: {below:,} grades are below 0, for instance {labels.grade.min():g}; where they mean "
+            "\"not relevant\", as TREC's -2 for junk does, pass `negative_grades='zero'`"
+        )
+    notes = (f"{below:,} grades below 0 count as 0, not relevant",)
+    return replace(labels, grade=np.maximum(labels.grade, 0.0), notes=notes)
+
+
+def read_item_labels(source: TableSource, items: pa.Table, roles: Roles, grade: str = GRADE) -> Floats:
     """P(relevant) of a log's items: the file's column `relevance`, or else its `grade`; NaN where there is none."""
-    path, table, columns, value = _read(source, roles, "the labels", RELEVANCE, GRADE)
+    path, table, columns, value = _read(source, roles, "the labels", RELEVANCE, grade)
+    table = _drop_repeats(table, columns, value, path)
     found, wanted = id_columns(table, columns), id_columns(items, roles.item)
-    refuse_repeats(found, path)
     at = match(wanted, found)
     if (at < 0).all():
         raise EluteError(
@@ -116,6 +135,20 @@ def _read(source: TableSource, roles: Roles, what: str, *values: str) -> tuple[s
     if not table.num_rows:
         raise EluteError(f"{path} has no row with {', '.join(columns)} and {value}")
     return path, table, columns, value
+
+
+def _drop_repeats(table: pa.Table, keys: list[str], value: str, path: str) -> pa.Table:
+    """One row for each item; refuses items whose rows do not agree."""
+    ids = id_columns(table, keys)
+    first = match(ids, ids)
+    values = _to_numbers(table, value, path)
+    apart = np.unique(first[values != values[first]])
+    if len(apart):
+        example = describe_row(ids, int(apart[0]))
+        raise EluteError(
+            f"{path}: {len(apart):,} items have more than one {value}, for instance {example}; keep one each"
+        )
+    return table.take(pa.array(np.unique(first)))
 
 
 def _find_item_columns(table: pa.Table, roles: Roles) -> list[str]:

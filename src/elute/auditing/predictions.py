@@ -31,12 +31,45 @@ Ints = NDArray[np.int64]
 
 
 class Predicted(NamedTuple):
-    """What perplexity adds up, and which share of impressions each rule above was used for."""
+    """What perplexity adds up, alone and given the clicks above; the log-likelihood by query; and which share of
+    impressions each rule above was used for."""
 
     losses: Losses
+    conditional: Losses
+    by_query: Floats
     unseen_items: float
     unseen_factors: float
     certain: float
+    examination: Floats | None = None
+    """By rank, of a session model: P(click) over relevance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """The clusters that a log's impressions come in: its queries, or its items where these are not of one query each.
+    `of_item`: by item of the counts. `names`: of queries, None for items."""
+
+    of_item: Ints
+    impressions: Floats
+    names: pa.Array | None
+
+    @classmethod
+    def of(cls, counts: Counts, column: str | None) -> Queries:
+        code, names = np.arange(counts.n_items), None
+        if column is not None and column in counts.items.column_names:
+            coded = id_columns(counts.items, [column])[0].dictionary_encode()
+            code, names = coded.indices.to_numpy().astype(np.int64), coded.dictionary
+        return cls(code, np.bincount(code, counts.item_impressions).astype(np.float64), names)
+
+    @property
+    def n(self) -> int:
+        return len(self.impressions)
+
+    def find(self, names: pa.Array) -> Ints:
+        """The number of each of some queries."""
+        if self.names is None:
+            raise EluteError("the log has no query column that tells its items apart")
+        return match([names.cast(pa.string())], [self.names])
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +101,7 @@ def ranks_of(factors: pa.Table) -> tuple[Ints, list[Any] | None]:
     return code.astype(np.int64) + 1, positions.tolist()
 
 
-def predict_cells(subject: Subject, counts: Counts) -> Predicted:
+def predict_cells(subject: Subject, counts: Counts, queries: Queries) -> Predicted:
     """Of a count model on a log's cells (Eq. 2 of the CMIP paper, its sums over impressions taken by cell)."""
     names = counts.factors.column_names
     table = subject.fit.propensities
@@ -95,7 +128,12 @@ def predict_cells(subject: Subject, counts: Counts) -> Predicted:
     p = np.where(p <= 0, least, np.where(p >= 1, 1 - least, p))
     shown = counts.impressions.astype(np.float64)
     shares = (~seen_item[of_item], ~seen_factor[counts.factor], certain)
-    return Predicted(compute_cell_losses(p, counts), *(float(shown[where].sum() / shown.sum()) for where in shares))
+    losses, clicks = compute_cell_losses(p, counts), counts.clicks.astype(np.float64)
+    likely = clicks * np.log(p) + (shown - clicks) * np.log1p(-p)
+    by_query = np.bincount(queries.of_item[of_item], likely, queries.n).astype(np.float64)
+    used = [float(shown[where].sum() / shown.sum()) for where in shares]
+    # Clicks of a page are independent to a count model: those above tell it nothing.
+    return Predicted(losses, losses, by_query, used[0], used[1], used[2])
 
 
 def compute_cell_losses(probabilities: Floats, counts: Counts) -> Losses:
@@ -112,3 +150,21 @@ def compute_rank_losses(counts: Counts) -> Losses:
     rank = ranks_of(counts.factors)[0][counts.factor] - 1
     shown, clicks = (np.bincount(rank, amounts.astype(np.float64)) for amounts in (counts.impressions, counts.clicks))
     return compute_cell_losses(((clicks + 0.5) / (shown + 1))[rank], counts)
+
+
+def list_notes(in_sample: bool, predicted: Predicted, elsewhere: Predicted | None) -> tuple[str, ...]:
+    """What a reader of predictions should know."""
+    notes = []
+    if in_sample:
+        notes.append("in-sample: perplexity is on the log that the model was fitted to, and no model is chosen by it")
+    for of, part in (("the log", predicted), ("the shifted log", elsewhere)):
+        if part is None:
+            continue
+        for share, what in (
+            (part.unseen_items, "are of items that the fit does not know: predicted as typical ones"),
+            (part.unseen_factors, "are of factors that the fit does not know: predicted as typical ones"),
+            (part.certain, "had a prediction of 0 or 1, or beyond: moved half a click away"),
+        ):
+            if share > 0:
+                notes.append(f"{share:.2%} of the impressions of {of} {what}")
+    return tuple(notes)

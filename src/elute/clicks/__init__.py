@@ -1,6 +1,7 @@
-"""Session click models in JAX: one model a file, the same verbs on each.
+"""Session click models: one model a file, the same verbs on each.
 
-Nothing here needs more than numpy, jax and optax, so that it runs on a bare GPU machine. Sessions come as arrays
+Those fitted on counts or by EM need no jax (`elute.clicks.backend`); what is trained by gradients does, and needs no
+more than numpy, jax and optax, so that it runs on a bare GPU machine. Sessions come as arrays
 (`Sessions`) or as an iterable of them; reading them from files is `elute.io.sessions`.
 """
 
@@ -9,13 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from elute.errors import EluteError, MissingExtra
-
-try:
-    import jax  # noqa: F401
-    import optax  # noqa: F401
-except ModuleNotFoundError as missing:
-    raise MissingExtra("a session click model", "jax and optax", "neural") from missing
+from elute.clicks.backend import require_jax
+from elute.errors import EluteError
 
 if TYPE_CHECKING:
     from elute.clicks.base.model import ClickModel, ModelClass
@@ -84,6 +80,8 @@ def model_of(name: str) -> ModelClass:
     """The class of a model by its name."""
     if name not in MODELS:
         raise EluteError(f"no click model '{name}'; there are: {', '.join(MODELS)}")
+    if name in BY_GRADIENTS:
+        require_jax()
     module = import_module(f"elute.clicks.models.{name}")
     found: ModelClass = getattr(module, "Cascade" if name == "cascade" else name.upper())
     return found

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from elute.clicks import backend
+from elute.clicks.backend import jnp
+
+if TYPE_CHECKING:
+    import jax
 
 LARGEST_LOGIT = 30.0
 """What a fit on counts writes for a probability of 1 (and minus that for 0): within 1e-13, and finite."""
@@ -18,12 +24,12 @@ _LOG_HALF = -float(np.log(2.0))
 
 def log_sigmoid(logit: jax.Array) -> jax.Array:
     """log P of what has these log odds."""
-    return jax.nn.log_sigmoid(logit)
+    return backend.log_sigmoid(logit)
 
 
 def log_not_sigmoid(logit: jax.Array) -> jax.Array:
     """log(1 - P) of what has these log odds."""
-    return jax.nn.log_sigmoid(-logit)
+    return backend.log_sigmoid(-logit)
 
 
 def log1mexp(log_p: jax.Array) -> jax.Array:

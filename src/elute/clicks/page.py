@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from elute.clicks.backend import jnp
 from elute.clicks.sessions import Sessions
+
+if TYPE_CHECKING:
+    import jax
 
 _SMALLEST, _LARGEST = 256, 8192
 """Sessions in one piece, when a whole set is gone through: few shapes, so that little is compiled."""
@@ -39,13 +41,6 @@ def to_device_pages(sessions: Sessions) -> DevicePages:
     """All sessions in one piece."""
     rows = np.arange(len(sessions), dtype=np.int32)
     return DevicePages(*map(jnp.asarray, (rows, sessions.query, sessions.doc, sessions.click, sessions.length)))
-
-
-@jax.jit
-def pick(pages: DevicePages, rows: jax.Array) -> DevicePages:
-    """Some rows; a row of -1 is a session without documents."""
-    picked = DevicePages(*(jnp.take(values, rows, axis=0, mode="clip") for values in pages))
-    return picked._replace(length=jnp.where(rows < 0, 0, picked.length))
 
 
 def split_pages(sessions: Sessions, largest: int = _LARGEST) -> Iterator[tuple[slice, DevicePages]]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from elute.clicks.base.model import ClickModel
     from elute.clicks.sessions import Sessions
 
+_NAMED = 10
+"""Probabilities at 0 or 1."""
+
 _HELD_OUT = 0.1
 """Of the sessions, to stop training by."""
 
@@ -75,6 +78,8 @@ def fit_log(
         "seconds": seconds,
         "sessions": sessions,
         "ranks": ranks,
+        "priors": vars(model).get("priors_"),
+        "at_boundary": _describe_boundary(model.boundary_),
     }
     return SessionFit(model, vocabulary, shown, clicks, summary)
 
@@ -85,6 +90,19 @@ def build_model(name: str, documents: int, ranks: int, queries: int) -> ClickMod
 
     given: dict[str, Any] = {"queries": queries} if name == "ncm" else {}
     return model_of(name)(documents, ranks, **given)
+
+
+def _describe_boundary(names: list[str]) -> dict[str, Any] | None:
+    """Probabilities that all documents share and that came out as 0 or 1; None where there are none."""
+    if not names:
+        return None
+    some = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    many = "probability is" if len(names) == 1 else "probabilities are"
+    return {
+        "number": len(names),
+        "named": names[:_NAMED],
+        "sentence": f"{len(names)} {many} at 0 or 1, where the clicks only bound it: {some}.",
+    }
 
 
 def _explain(model: ClickModel[Any], trained: bool, likelihood: float) -> str | None:

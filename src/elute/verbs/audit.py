@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias, Unpack
+from typing import TypeAlias, Unpack, get_args
 
 from elute.auditing.assumptions.battery import assess_assumptions
 from elute.auditing.assumptions.finding import Finding
 from elute.auditing.assumptions.groups import read_groups
 from elute.auditing.audit import Audit
 from elute.auditing.cmip.metric import Name
-from elute.auditing.comparison import Comparison, compare
-from elute.auditing.labels import TableSource, read_item_labels, read_labels, read_log_scores, read_scores
+from elute.auditing.comparison import compare
+from elute.auditing.labels import (
+    GRADE,
+    NegativeGrades,
+    Scores,
+    TableSource,
+    read_item_labels,
+    read_labels,
+    read_log_scores,
+    read_scores,
+    settle_negative_grades,
+)
+from elute.auditing.policy import rank_by_log
 from elute.auditing.predictions import Subject
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
@@ -29,6 +40,8 @@ def audit(
     log: LogSource,
     *,
     labels: TableSource | None = None,
+    grade: str = GRADE,
+    negative_grades: NegativeGrades = "refuse",
     policy_scores: TableSource | None = None,
     shifted_log: LogSource | None = None,
     assumptions: bool = False,
@@ -40,9 +53,11 @@ def audit(
 ) -> Audit:
     """Is a fit debiased, which of several is to be trusted, and do their assumptions hold?
 
-    Clicks of `log` are predicted (perplexity). With `labels` (items and their grade) relevance is compared with grades
-    (nDCG), and with what the logging policy ranked by (`policy_scores`, by default the log's mean `score`) what
-    relevance still shares with it beyond the grades is measured and tested (CMIP, by `estimator`; 0 is debiased).
+    Clicks of `log` are predicted (perplexity). With `labels` (items and their `grade`; the log itself will do;
+    `negative_grades="zero"` takes grades below 0 for "not relevant") relevance is compared with grades (nDCG), and what
+    it still shares with the order of the logging policy beyond the grades is measured (CMIP, by `estimator`) and tested
+    against what noise alone makes of it (excess). `policy_scores`: what the policy ranked by, or ranks; by default the
+    log's mean positions, or where it has none its mean `score`.
     `shifted_log`: clicks under another policy, to predict too. `assumptions`: test the click model itself on the log,
     which needs no fit; `groups`: by what column position effects might differ. `columns`: as for `elute.read_log`.
     """
@@ -54,14 +69,22 @@ def audit(
         raise EluteError("there is nothing to audit: give `fits=`, or `assumptions=True`")
     if groups is not None and not assumptions:
         raise EluteError("`groups=` goes with `assumptions=True`")
-    findings = tuple(_test(opened, groups, labels, seed, progress)) if assumptions else None
+    if negative_grades not in get_args(NegativeGrades):
+        raise EluteError(f"`negative_grades=` is {negative_grades!r}; there are: {', '.join(get_args(NegativeGrades))}")
+    findings = tuple(_test(opened, groups, labels, grade, seed, progress)) if assumptions else None
     found = None
     if given:
         subjects = [Subject.from_fit(fit if isinstance(fit, Fit) else Fit.load(fit), opened.roles) for fit in given]
         shifted = None if shifted_log is None else as_log(shifted_log, **columns)
-        found = _compare(subjects, opened, shifted, labels, policy_scores, estimator, seed, progress)
+        judged = None
+        if labels is not None:
+            judged = settle_negative_grades(read_labels(labels, opened.roles, grade), negative_grades)
+        scores = None if judged is None else _read_policy(opened, policy_scores, progress)
+        found = compare(subjects, opened, shifted, judged, scores, estimator, seed, progress)
     made = opened.provenance().with_options(
         labels=labels,
+        grade=None if grade == GRADE else grade,
+        negative_grades=None if negative_grades == "refuse" else negative_grades,
         policy_scores=policy_scores,
         shifted_log=shifted_log.source if isinstance(shifted_log, ClickLog) else shifted_log,
         groups=groups,
@@ -71,29 +94,19 @@ def audit(
     return Audit(found, findings, made.options)
 
 
-def _compare(
-    subjects: list[Subject],
-    log: ClickLog,
-    shifted: ClickLog | None,
-    labels: TableSource | None,
-    policy_scores: TableSource | None,
-    estimator: Name,
-    seed: int,
-    progress: Progress,
-) -> Comparison:
-    judged = None if labels is None else read_labels(labels, log.roles)
-    scores = None
-    if judged is not None:
-        scores = read_log_scores(log) if policy_scores is None else read_scores(policy_scores, log.roles)
-    return compare(subjects, log, shifted, judged, scores, estimator, seed, progress)
+def _read_policy(log: ClickLog, given: TableSource | None, progress: Progress) -> Scores | None:
+    """What the logging policy ranked by."""
+    if given is not None:
+        return read_scores(given, log.roles)
+    return rank_by_log(log.counts(progress), log.engine.label) or read_log_scores(log)
 
 
 def _test(
-    log: ClickLog, column: str | None, labels: TableSource | None, seed: int, progress: Progress
+    log: ClickLog, column: str | None, labels: TableSource | None, grade: str, seed: int, progress: Progress
 ) -> list[Finding]:
     """The findings on a log. `column`: by what position effects might differ."""
     counts = log.counts(progress)
     groups = None if column is None else read_groups(counts, column)
-    relevance = None if labels is None else read_item_labels(labels, counts.items, log.roles)
+    relevance = None if labels is None else read_item_labels(labels, counts.items, log.roles, grade)
     fit = PBM(relevance_prior="none", progress=progress).fit(counts, allow_unidentified=True)
     return assess_assumptions(counts, fit, groups=groups, labels=relevance, seed=seed, progress=progress)

@@ -48,7 +48,8 @@ def check(
     `log`: a path, a table, a folder of counts, counts or a log; `columns` as for `elute.read_log`. `plan`: as if this
     repair plan, or the file of one, had been carried out. `explore`: also for every subset of the bias columns.
     `curve`: also for samples of the log. `precision`: also how precisely propensities are determined, and by what.
-    `model`: also for affine (trust bias) or vector:D clicks, not only r·o. `target_log_se`: a propensity is
+    `model`: also for affine (trust bias) or vector:D clicks, not only r·o, or for a session model (ubm, dbn, ccm, dcm,
+    sdbn, cascade), with `session`. `target_log_se`: a propensity is
     known when the standard error of its logarithm is at most that. `seed`: of what `curve` and `model` draw.
     `bounds`: also what can be said across components; so do the assumptions `monotone` (columns with which propensities
     do not rise), `at_most` ("position=2 <= position=1") and `propensities` (a fit, its folder, a file or a table: known
@@ -108,7 +109,12 @@ def _bound(verdict: Check, assumed: Assumptions, progress: Progress) -> Bounds:
 
 def _identify(verdict: Check, model: str, seed: int) -> GenericIdentifiability:
     from elute.identify.generic.identifiability import judge_cells
+    from elute.sessions.identify import SESSION_MODELS, judge_pages
 
+    if model in SESSION_MODELS:
+        if verdict.plan is not None:
+            raise EluteError(f"a plan moves impressions, which leaves no pages: check '{model}' without `plan=`")
+        return judge_pages(verdict.log, model, seed=seed)
     counts = verdict.planned_counts
     named = [describe(factor) for factor in to_rows(counts.factors, range(counts.n_factors))]
     return judge_cells(counts.offsets, counts.factor, named, model, seed=seed)

@@ -25,6 +25,7 @@ from elute.known.precision import TARGET, Precision
 from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan
+from elute.verbs.holdout import TIME, By, score_fit, split_log
 from elute.verbs.plans import PlanSource, as_merge_plan
 
 SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn", "ncm", "cacm")
@@ -51,6 +52,9 @@ def fit(
     bounds: bool = False,
     monotone: str | Sequence[str] | None = None,
     at_most: str | Sequence[str] | None = None,
+    holdout: float | None = None,
+    by: By | None = None,
+    time: str | None = None,
     progress: Progress = silent,
     **columns: Unpack[LogOptions],
 ) -> Fit:
@@ -63,13 +67,46 @@ def fit(
     parameters are the model's, left at its own choice where they are None; one that it does not have is refused.
     `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
     a fit, its folder, a file or a table.
-    `bootstrap`: error bars from so many draws of clusters, by default of queries. `columns`: as for `elute.read_log`.
+    `bootstrap`: error bars from so many draws of clusters, by default of queries.
     `bounds`: fit each component at its own scale, and say what bounds these scales; so do the assumptions `monotone`
     and `at_most`, as for `elute.check`. `propensities` are then known ratios.
+    `holdout`: a share of the log that is not fitted to, and predicted (`holdout` of the summary); `by`: pages, queries,
+    or the last by the column `time`. `columns`: as for `elute.read_log`.
     """
     opened = as_log(log, **columns)
     if opened.roles.click is None:
         raise EluteError(f"{opened.engine.label} has no clicks to fit")
+    if holdout is None and (by or time) is not None:
+        raise EluteError("`by=` and `time=` say what `holdout=` holds out: give that too")
+    if holdout is not None:
+        train, held = split_log(opened, holdout, by or "session", time or TIME, seed or 0)
+        found = fit(
+            train,
+            model,
+            plan,
+            allow_unidentified=allow_unidentified,
+            seed=seed,
+            tolerance=tolerance,
+            max_iter=max_iter,
+            prior=prior,
+            relevance_prior=relevance_prior,
+            propensities=propensities,
+            clip=clip,
+            self_normalised=self_normalised,
+            policy_aware=policy_aware,
+            bootstrap=bootstrap,
+            cluster=cluster,
+            bounds=bounds,
+            monotone=monotone,
+            at_most=at_most,
+            progress=progress,
+        )
+        with held:
+            scores = score_fit(found, train, held, progress)
+        found.summary["holdout"] = {"share": holdout, "by": by or "session", **scores}
+        given = found.provenance.options or {}
+        found.provenance = found.provenance.with_options(**given, holdout=holdout, by=by, time=time)
+        return found
     options: dict[str, Any] = {
         "seed": seed,
         "tolerance": tolerance,

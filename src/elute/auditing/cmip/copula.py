@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from elute.auditing.cmip.local import Local, standardise
+from elute.auditing.cmip.local import Floats, Local, standardise
 from elute.auditing.cmip.strata import Ints, Stratum
 
 
 def copula(stratum: Stratum) -> Local:
     """Log ratios of the fitted Gaussian to the product of its margins, less the bias of r², 1 / (n - 1)."""
-    u, v = (standardise(_normal_scores(rank)) for rank in (stratum.x, stratum.y))
+    u, v = (standardise(normal_scores(rank)) for rank in (stratum.x, stratum.y))
     # Two rankings that agree wholly have no finite information; n documents cannot show an r closer to 1 than this.
     largest = 1 - 1 / stratum.n**2
     r = float(np.clip(np.mean(u * v), -largest, largest))
@@ -22,5 +22,6 @@ def copula(stratum: Stratum) -> Local:
     return Local(-0.5 * np.log1p(-(r**2)) - 0.5 * (quadratic - quadratic.mean()) - 0.5 / (stratum.n - 1))
 
 
-def _normal_scores(rank: Ints) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def normal_scores(rank: Ints) -> Floats:
+    """The normal quantiles of ranks."""
     return np.asarray(ndtri((rank + 0.5) / len(rank)), np.float64)

@@ -23,7 +23,7 @@ DEGREES = 6
 
 def p_value(strata: list[Stratum], permutations: int, rng: np.random.Generator) -> float:
     """Share of permutations, the observed one among them, with dependence as strong as observed."""
-    basis = _basis()
+    basis = weigh_classes()
     observed, permuted = 0.0, np.zeros(permutations)
     for stratum in strata:
         x, y = (rank * CLASSES // stratum.n for rank in (stratum.x, stratum.y))
@@ -34,7 +34,7 @@ def p_value(strata: list[Stratum], permutations: int, rng: np.random.Generator) 
     return float((1 + np.sum(permuted >= observed * (1 - 1e-12))) / (1 + permutations))
 
 
-def _basis() -> Floats:
+def weigh_classes() -> Floats:
     """Weighted Legendre polynomials of degree 1 to 6 at the middles of the classes: (classes, degrees)."""
     middle = (2 * np.arange(CLASSES) + 1) / CLASSES - 1
     degree = np.arange(1, DEGREES + 1)

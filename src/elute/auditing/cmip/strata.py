@@ -36,6 +36,8 @@ class Stratum:
     x_level: Ints
     """Which distinct value of the model's score, from 0: tied documents share it."""
     y_level: Ints
+    rows: Ints
+    """Where its documents stand among those given."""
 
     @property
     def n(self) -> int:
@@ -60,14 +62,13 @@ def stratify(
         if np.isnan(values).any():
             raise EluteError(f"{np.isnan(values).sum():,} of {name} are NaN; leave these documents out")
     notes = []
-    values, code = np.unique(grade, return_inverse=True)
-    if len(values) > MOST_GRADES:
+    code, values = cut_grades(grade)
+    distinct = len(np.unique(grade))
+    if distinct > MOST_GRADES:
         notes.append(
-            f"{len(values):,} distinct grades: cut into {MOST_GRADES} parts by quantile; what depends on the grade "
+            f"{distinct:,} distinct grades: cut into {MOST_GRADES} parts by quantile; what depends on the grade "
             "within a part counts as dependence on the policy"
         )
-        values = np.quantile(grade, np.arange(MOST_GRADES) / MOST_GRADES)
-        code = np.searchsorted(values, grade, "right") - 1
     members = [np.flatnonzero(code == g) for g in range(len(values))]
     kept = [g for g, rows in enumerate(members) if len(rows) >= SMALLEST]
     if not kept:
@@ -77,12 +78,21 @@ def stratify(
         count = sum(len(members[g]) for g in left_out)
         named = ", ".join(f"{values[g]:g}" for g in left_out)
         notes.append(f"grades with fewer than {SMALLEST} documents left out: {named} ({count} documents)")
-    strata = [Stratum(float(values[g]), *_rank_scores(x[members[g]], y[members[g]], rng)) for g in kept]
+    strata = [Stratum(float(values[g]), *_rank_scores(x[members[g]], y[members[g]], rng), members[g]) for g in kept]
     constant = [s for s in strata if s.is_constant]
     if constant:
         named = ", ".join(f"{s.grade:g}" for s in constant)
         notes.append(f"a score is constant, which tells nothing and counts 0, within grade {named}")
     return strata, notes
+
+
+def cut_grades(grade: Floats) -> tuple[Ints, Floats]:
+    """The stratum of every document, and the grade of each stratum, or where it begins."""
+    values, code = np.unique(grade, return_inverse=True)
+    if len(values) > MOST_GRADES:
+        values = np.quantile(grade, np.arange(MOST_GRADES) / MOST_GRADES)
+        code = np.searchsorted(values, grade, "right") - 1
+    return code.astype(np.int64), values
 
 
 def _rank_scores(x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Ints, Ints, Ints, Ints]:

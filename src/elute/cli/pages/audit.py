@@ -7,16 +7,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from elute.auditing.comparison import Comparison, ModelAudit, RankingQuality
+from elute.auditing.comparison import Comparison, ModelAudit
+from elute.auditing.judged import RankingQuality
 from elute.cli.spelling import spell
 from elute.cli.text import format_count, to_one_line
 
-_MARKS = {"pass": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
+_MARKS = {"pass": ("✓", "green"), "unknown": ("?", "yellow"), "fail": ("✗", "red")}
 
 
-def show(console: Console, audit: Comparison, following: tuple[str, str]) -> None:
+def show(console: Console, audit: Comparison, following: tuple[str, str] | None) -> None:
     """Print the page; `following`: the next command, and why."""
-    text = Text(f"Take {to_one_line(audit.selected)}. ", style="bold")
+    text = Text("Take none. " if audit.selected is None else f"Take {to_one_line(audit.selected)}. ", style="bold")
     text.append(to_one_line(audit.selection.sentence, 200), style="not bold")
     console.print(Padding(text, (1, 2)))
     console.print(Padding(_tabulate_figures(audit), (0, 2, 1, 2)))
@@ -28,35 +29,54 @@ def show(console: Console, audit: Comparison, following: tuple[str, str]) -> Non
     for note in audit.models[0].notes:
         if note in shared:
             console.print(Padding(Text(f"- {to_one_line(note, 240)}", style="dim"), (0, 2)))
+    if following is None:
+        return
     console.print(Text.assemble(("\n  Next: ", "bold"), following[0], (f"   # {following[1]}", "dim")), soft_wrap=True)
 
 
 def _tabulate_figures(audit: Comparison) -> Table:
     """A row a model, and below what to compare with."""
     shifted = any(model.shifted is not None for model in audit.models)
-    table = _make_table(["fit", "model", "perplexity", *(["shifted log"] if shifted else []), "CMIP [95%]", "p", ""])
+    heads = [
+        "fit",
+        "model",
+        "perplexity",
+        *(["shifted log"] if shifted else []),
+        "CMIP",
+        "excess [95%]",
+        "p",
+        "power",
+        "",
+    ]
+    table = _make_table(heads)
     for model in audit.models:
-        cmip = model.evidence.cmip
-        interval = "–" if cmip is None else f"{cmip.estimate:.3f} [{cmip.low:.3f}, {cmip.high:.3f}]"
+        cmip, excess, power = model.cmip, model.evidence.excess, model.evidence.power
+        interval = "–" if excess is None else f"{excess.estimate:.3f} [{excess.low:.3f}, {excess.high:.3f}]"
         mark, style = _MARKS[model.verdict.word]
         table.add_row(
             Text(to_one_line(model.name)),
             model.model,
-            _format_figure(model.perplexity.mean, 4),
+            _format_figure(model.perplexity.mean, 4) + ("*" if model.in_sample else ""),
             *([_format_figure(None if model.shifted is None else model.shifted.mean, 4)] if shifted else []),
+            "–" if cmip is None else f"{cmip.estimate:.3f}",
             interval,
-            "–" if cmip is None else f"{cmip.p_value:.2g}",
+            "–" if excess is None else f"{excess.p_value:.2g}",
+            "–" if power is None else f"{power.value:.0%}",
             Text(f"{mark} {model.verdict.word}", style=style),
         )
     table.caption = f"Perplexity of the click rate by position: {_format_figure(audit.by_rank, 4)}"
+    if any(model.in_sample for model in audit.models):
+        table.caption += "\n* in-sample: on the log that the model was fitted to"
     if audit.judged:
-        table.caption += f"\nCMIP on {format_count(audit.judged)} judged items, in nats; 0 is debiased"
+        table.caption += (
+            f"\nCMIP on {format_count(audit.judged)} judged items, in nats; excess: of its monotone part, over noise"
+        )
     return table
 
 
 def _tabulate_rankings(audit: Comparison) -> Table:
     """How each model's relevance ranks the judged items of a query, and last how the logging policy did."""
-    table = _make_table(["fit", "nDCG", "ERR", "MRR"])
+    table = _make_table(["fit", "nDCG [95%]", "ERR", "MRR"])
     for model in audit.models:
         table.add_row(Text(to_one_line(model.name)), *_format_ranking(model.ranked))
     if audit.policy is not None:
@@ -82,7 +102,10 @@ def _write_sentence(model: ModelAudit, notes: list[str]) -> Text:
 
 
 def _format_ranking(ranked: RankingQuality | None) -> list[str]:
-    return ["–"] * len(RankingQuality._fields) if ranked is None else [_format_figure(value, 3) for value in ranked]
+    if ranked is None:
+        return ["–"] * 3
+    mean, low, high = (_format_figure(value, 3) for value in ranked.ndcg)
+    return [f"{mean} [{low}, {high}]", _format_figure(ranked.err, 3), _format_figure(ranked.mrr, 3)]
 
 
 def _format_figure(value: float | None, digits: int) -> str:

@@ -49,6 +49,8 @@ def show(console: Console, fit: Fit, call: Invocation, out: str | None) -> None:
         console.print(_describe_dependence(fit.summary["precision"]), soft_wrap=True, highlight=False)
     if isinstance(estimator, PBM) and any(estimator.prior_.values()):
         console.print(f"  Priors: {_describe_priors(estimator.prior_)}", soft_wrap=True)
+    if fit.summary.get("holdout"):
+        console.print(f"  {fit.summary['holdout']['sentence']}", soft_wrap=True, highlight=False)
     if out is not None:
         more = "" if fit.bounds is None else " bounds.parquet,"
         console.print(f"  Written to {out}: propensities.parquet, relevance.parquet,{more} fit.json", soft_wrap=True)
@@ -73,6 +75,10 @@ def _describe_sessions(fit: Fit, out: str | None) -> str:
         f"  {format_count(fields['sessions'])} pages of up to {fields['ranks']} results, "
         f"{format_count(fit.relevance.num_rows)} items.",
     ]
+    if fields.get("at_boundary"):
+        lines.append(f"  ! {fields['at_boundary']['sentence']}")
+    if fields.get("holdout"):
+        lines.append(f"  {fields['holdout']['sentence']}")
     if out is not None:
         lines.append(f"  Written to {out}: relevance.parquet, model.npz, queries.parquet, fit.json")
     return "\n" + "\n".join(lines)

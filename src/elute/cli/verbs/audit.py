@@ -14,6 +14,7 @@ from elute.results.invocation import Invocation
 if TYPE_CHECKING:
     from elute.log import ClickLog
 
+NEGATIVE = ("refuse", "zero")
 ESTIMATORS = ("knn", "ksg", "copula", "dv")
 """As in `elute.auditing.cmip.metric`, which is slow to import; a test compares the two."""
 
@@ -44,10 +45,18 @@ def _with_log_option(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--fit", "fits", metavar="DIR...", multiple=True, type=click.Path(), help="Folders 'elute fit' wrote.")
 @_with_log_option
 @click.option("--labels", type=click.Path(dir_okay=False), help="Items and their grade: query_id, doc_id, grade.")
+@click.option("--grade", metavar="COL", default="grade", show_default=True, help="With --labels: the grade's column.")
+@click.option(
+    "--negative-grades",
+    type=click.Choice(NEGATIVE),
+    default="refuse",
+    show_default=True,
+    help="With --labels: what grades below 0 are; zero: not relevant.",
+)
 @click.option(
     "--policy-scores",
     type=click.Path(dir_okay=False),
-    help="What the logging policy ranked by: query_id, doc_id, score.  [default: the log's mean 'score']",
+    help="What the logging policy ranked by, or ranks: query_id, doc_id, score.  [default: the log's mean positions]",
 )
 @click.option(
     "--shifted-log", metavar="LOG", multiple=True, type=FILES, help="Clicks under another policy, to predict too."
@@ -61,7 +70,7 @@ def _with_log_option(command: Callable[..., None]) -> Callable[..., None]:
     help="With --assumptions: folder for charts of the evidence.",
 )
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="knn", show_default=True, help="Estimator of CMIP.")
-@click.option("--seed", default=0, show_default=True, help="Seed for CMIP's permutations.")
+@click.option("--seed", default=0, show_default=True, help="Seed for CMIP's permutations and redrawn clicks.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def audit(
     log: ClickLog,
@@ -70,6 +79,8 @@ def audit(
     folders: tuple[str, ...],
     fits: tuple[str, ...],
     labels: str | None,
+    grade: str,
+    negative_grades: Any,
     policy_scores: str | None,
     shifted_log: tuple[str, ...],
     assumptions: bool,
@@ -82,7 +93,8 @@ def audit(
     """Is a fit debiased, which of several is to be trusted, and do their assumptions hold?
 
     Clicks are predicted (perplexity), relevance is compared with grades (nDCG), and what relevance still shares
-    with the logging policy beyond the grades is measured and tested (CMIP; 0 is debiased). LOG as for 'elute check'.
+    with the logging policy beyond the grades is measured (CMIP) and tested against what noise makes of it (excess).
+    LOG as for 'elute check'.
     """
     from contextlib import ExitStack
 
@@ -109,6 +121,8 @@ def audit(
             named,
             log,
             labels=labels,
+            grade=grade,
+            negative_grades=negative_grades,
             policy_scores=policy_scores,
             shifted_log=shifted,
             assumptions=assumptions,
@@ -125,4 +139,5 @@ def audit(
     if found.findings is not None:
         tests.show(Console(), found.findings)
     if found.fits is not None:
-        page.show(Console(), found.fits, suggest_judging(call, log.roles, named[found.fits.selection.model]))
+        taken = found.fits.selection.model
+        page.show(Console(), found.fits, None if taken is None else suggest_judging(call, log.roles, named[taken]))

@@ -19,6 +19,7 @@ Examples:
   elute check demo/broken.parquet
   elute check 'demo/*.parquet' --bias position,session_id --explore
   elute check demo/sound.parquet --precision
+  elute check demo/sound.parquet --model ubm --session session_id
   elute check demo/sound.parquet --item doc_id --json
   elute check demo/broken.parquet --bounds --monotone position
 
@@ -34,7 +35,11 @@ Exit code: 0 estimable (known or loose), 3 not (linked or apart); --require sets
 @click.option("--explore", is_flag=True, help="Also check every subset of the bias columns.")
 @click.option("--curve", is_flag=True, help="Also check random samples of the log, from 1% to all of it.")
 @click.option("--precision", is_flag=True, help="Also report how precisely propensities are determined, and by what.")
-@click.option("--model", metavar="MODEL", help="Also check for affine (trust bias) or vector:D clicks, not only r·o.")
+@click.option(
+    "--model",
+    metavar="MODEL",
+    help="Also for affine (trust bias) or vector:D clicks; with --session for ubm, dbn, ccm, dcm, sdbn or cascade.",
+)
 @click.option(
     "--target-log-se",
     type=click.FloatRange(min=0, min_open=True),

@@ -29,6 +29,7 @@ Examples:
   elute fit demo/sound.parquet --model ipw --propensities fit --clip 0.05 --out weighted
   elute fit demo/sound.parquet --model dbn --session session_id --out browsed
   elute fit demo/broken.parquet --bounds --monotone position --out bounded
+  elute fit demo/sound.parquet --model ubm --session session_id --holdout 0.2
 
 \b
 Exit code: 0 done, 3 the log is apart or not estimable (see --plan, --bounds, --allow-unidentified), 1 it cannot be
@@ -70,6 +71,16 @@ def _parse_clip(_: click.Context, option: click.Parameter, value: str | None) ->
 @click.option("--bootstrap", type=click.IntRange(min=2), metavar="B", help="pbm: error bars from B draws of clusters.")
 @click.option("--cluster", metavar="COL", help="What --bootstrap draws.  [default: the query]")
 @adds_bounds
+@click.option(
+    "--holdout",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Fit without this share of the log, and say how well that share is predicted.",
+)
+@click.option(
+    "--by", type=click.Choice(["session", "query", "time"]), help="What --holdout holds out.  [default: session]"
+)
+@click.option("--time", metavar="COL", help="When a page was shown, for --by time.  [default: timestamp]")
 @click.option("--allow-unidentified", is_flag=True, help="Continue with a log that is apart or not estimable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def fit(

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zipfile import BadZipFile
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from elute._util.npz import write_npz
+from elute.clicks.backend import HAS_JAX, flatten, jnp, map_tree
 from elute.errors import EluteError
 
 T = TypeVar("T")
@@ -20,8 +19,7 @@ _IDENTITY = "identity"
 
 def write(path: Path, tree: object, identity: str) -> None:
     """Keep a tree; `identity` says in words what it belongs to."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    named: dict[str, Any] = {jax.tree_util.keystr(at): np.asarray(leaf) for at, leaf in leaves}
+    named: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in flatten(tree)}
     named[_IDENTITY] = np.array(identity)
     write_npz(path, named)
 
@@ -41,13 +39,12 @@ def read(path: Path, like: T, identity: str, growing: str = "") -> T:
     found = str(arrays.pop(_IDENTITY, ""))
     if found != identity:
         raise EluteError(f"{path} belongs to '{found}', not to '{identity}'; delete it or give another path")
-    places, shape = jax.tree_util.tree_flatten_with_path(like)
     leaves = []
-    for at, leaf in places:
-        name = jax.tree_util.keystr(at)
+    for name, leaf in flatten(like):
         value = arrays.get(name)
         if value is None or (value.shape != np.shape(leaf) and name != growing):
             raise EluteError(f"{path} has no {name} that fits this model; delete it or give another path")
-        leaves.append(jnp.asarray(value) if isinstance(leaf, jax.Array) else value)
-    restored: T = jax.tree_util.tree_unflatten(shape, leaves)
+        leaves.append(jnp.asarray(value) if isinstance(leaf, jnp.ndarray) and HAS_JAX else value)
+    rest = iter(leaves)
+    restored: T = map_tree(lambda _: next(rest), like)
     return restored

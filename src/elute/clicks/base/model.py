@@ -5,16 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elute._util.models import describe_parameters, refuse_attribute
+from elute.clicks.backend import first_key, jnp, require_jax
 from elute.clicks.base import checkpoint
-from elute.clicks.base.trainer import Epoch, Training, train
 from elute.clicks.page import DevicePages, split_pages
 from elute.clicks.sessions import Sessions, SessionSource, check_sessions, iterate_sessions
 from elute.clicks.structure import base
@@ -23,23 +21,31 @@ from elute.clicks.structure.towers import Params
 from elute.errors import EluteError
 from elute.progress import Progress, silent
 
+if TYPE_CHECKING:
+    import jax
+
+    from elute.clicks.base.trainer import Epoch, Training
+
 Floats = NDArray[np.float64]
 S = TypeVar("S", bound=ClickStructure)
 
 
 class ExactFit(NamedTuple):
-    """Parameters from counts or by EM, the iterations that took, and whether they were enough."""
+    """Parameters from counts or by EM, the iterations that took, and whether they were enough. `priors`: those fitted,
+    by what they are of (`RankedPrior.to_dict`)."""
 
     params: Params
     iterations: int = 1
     converged: bool = True
+    priors: dict[str, dict[str, float]] = {}  # noqa: RUF012 (never changed)
 
 
 class ClickModel(ABC, Generic[S]):
     """A click model over document ids 0 to `documents` - 1 and ranks 1 to `ranks`.
 
     Fitted: `params_`; `relevance_values_` by document; `iterations_`, and `converged_`: whether iterations ended before
-    their largest number; `history_` (mean log-likelihoods by epoch) and `best_epoch_`, empty and 0 unless the fit was
+    their largest number; `priors_`: those fitted to documents; `history_` (mean log-likelihoods by epoch) and
+    `best_epoch_`, empty and 0 unless the fit was
     by gradients. A model that was loaded has the first two.
     """
 
@@ -62,6 +68,11 @@ class ClickModel(ABC, Generic[S]):
     @abstractmethod
     def relevance_values_(self) -> Floats:
         """Relevance by document, as this model understands it."""
+
+    @property
+    def boundary_(self) -> list[str]:
+        """What all documents share and came out as 0 or 1, in words: a fit cannot say how far from it the truth is."""
+        return []
 
     def _fit_on_counts(self, source: SessionSource, progress: Progress) -> ExactFit | None:
         """A fit on counts or by EM; None: this model is fitted by gradients only."""
@@ -88,15 +99,20 @@ class ClickModel(ABC, Generic[S]):
         """
         source = self._accept(sessions) if isinstance(sessions, Sessions) else _CheckedSource(sessions, self._accept)
         if training is None and (exact := self._fit_on_counts(source, progress)) is not None:
-            self.params_, self.iterations_, self.converged_ = exact
-            self.history_, self.best_epoch_ = list[Epoch](), 0
+            self.params_, self.iterations_, self.converged_, self.priors_ = exact
+            self.history_: list[Epoch] = []
+            self.best_epoch_ = 0
             return self
+        require_jax()
+        from elute.clicks.base.trainer import Training, train
+
         settings = Training() if training is None else training
         held_out = None if validation is None else self._accept(validation)
-        first = self.structure.init(jax.random.key(settings.seed), self._features.shape[1])
+        first = self.structure.init(first_key(settings.seed), self._features.shape[1])
         kept = None if checkpoint is None else Path(checkpoint)
         done = train(self.structure, first, self._features, source, held_out, settings, progress, kept)
         self.params_, self.history_, self.best_epoch_ = done
+        self.priors_ = {}
         self.iterations_, self.converged_ = len(self.history_), len(self.history_) < settings.epochs
         return self
 
@@ -124,6 +140,7 @@ class ClickModel(ABC, Generic[S]):
 
     def sample(self, key: jax.Array, sessions: Sessions) -> Sessions:
         """The same pages, clicked by the model. What is drawn for a session depends on the key and its row alone."""
+        require_jax("drawing clicks from a session click model")
         params, out = self.params_, np.zeros(sessions.click.shape, np.uint8)
         for where, pages in self._split_pages(sessions):
             clicks = base.sample_clicks(self.structure, params, self._features, pages, key)
@@ -136,9 +153,9 @@ class ClickModel(ABC, Generic[S]):
 
     def load(self, path: Path | str) -> Self:
         """The parameters kept by a model of the same structure."""
-        like = self.structure.init(jax.random.key(0), self._features.shape[1])
+        like = self.structure.init(first_key(0), self._features.shape[1])
         self.params_ = checkpoint.read(Path(path), like, repr(self.structure))
-        for name in ("iterations_", "converged_", "history_", "best_epoch_"):
+        for name in ("iterations_", "converged_", "priors_", "history_", "best_epoch_"):
             vars(self).pop(name, None)  # of an earlier fit
         return self
 

@@ -21,7 +21,7 @@ import optax
 from numpy.typing import NDArray
 
 from elute.clicks.base import checkpoint
-from elute.clicks.page import DevicePages, pick, split_pages, to_device_pages
+from elute.clicks.page import DevicePages, split_pages, to_device_pages
 from elute.clicks.sessions import Sessions, SessionSource, iterate_sessions
 from elute.clicks.structure.base import ClickStructure, likelihoods, log_pages
 from elute.clicks.structure.towers import Params
@@ -153,7 +153,14 @@ def _draw_batches(
         width = min(size, 1 << max(len(part) - 1, 0).bit_length())
         for start in range(0, len(part), width):
             chosen = rows[start : start + width]
-            yield pick(pages, jnp.asarray(np.pad(chosen, (0, width - len(chosen)), constant_values=-1))), len(chosen)
+            yield _pick(pages, jnp.asarray(np.pad(chosen, (0, width - len(chosen)), constant_values=-1))), len(chosen)
+
+
+@jax.jit
+def _pick(pages: DevicePages, rows: jax.Array) -> DevicePages:
+    """Some rows; a row of -1 is a session without documents."""
+    picked = DevicePages(*(jnp.take(values, rows, axis=0, mode="clip") for values in pages))
+    return picked._replace(length=jnp.where(rows < 0, 0, picked.length))
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=(1, 2))

@@ -1,4 +1,10 @@
-"""Maximum likelihood of chains by EM, sped up by squared extrapolation (SQUAREM, Varadhan and Roland 2008)."""
+"""Chains by EM, sped up by squared extrapolation (SQUAREM, Varadhan and Roland 2008).
+
+Without a prior this is maximum likelihood. With one, what is maximised over the prior of each rate of documents and
+over the rates that all share is the marginal likelihood, documents integrated out, as far as a factorised posterior
+knows it: documents have Beta posteriors made of expected tallies, the prior is refitted to these in every round
+(`elute.clicks.base.ranked_prior`), and the E-step judges a place by the others (`elute.clicks.exact.expectation`).
+"""
 
 from __future__ import annotations
 
@@ -7,15 +13,15 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from elute.clicks.base.beta import PseudoCounts
+from elute.clicks.backend import jnp, sigmoid
 from elute.clicks.base.model import ExactFit, Floats
-from elute.clicks.base.prior import pseudo_counts, rate, typical_rate
+from elute.clicks.base.ranked_prior import RankedPrior, choose_prior, update
 from elute.clicks.base.tower_model import TowerModel
-from elute.clicks.exact.expectation import Expected, expectations
+from elute.clicks.exact.expectation import ChainSums, Weights, expect
+from elute.clicks.exact.shared import attraction_params
+from elute.clicks.exact.tally import mean_log_ranks, ranks_of, tally
 from elute.clicks.logspace import to_logits
 from elute.clicks.page import DevicePages, split_pages
 from elute.clicks.sessions import Sessions, SessionSource, iterate_sessions
@@ -30,8 +36,11 @@ _PIECE = 1 << 16
 _TOLERANCE = 1e-6
 """Of the mean log-likelihood of a session, gained in one cycle."""
 
-_CYCLES_BEFORE, _CYCLES = 3, 200
-"""At most; the former of maximum likelihood, before a prior is fitted."""
+_CYCLES = 200
+"""At most."""
+
+_NEAR = 1e-3
+"""How near to 0 or 1 is as good as there."""
 
 _EDGE = 1e-9
 """How near to 0 and 1 an extrapolation may come."""
@@ -75,119 +84,149 @@ def count_chains(source: SessionSource, documents: int, ranks: int) -> ChainCoun
     return ChainCounts(shown, clicks, above, turns, stayed, by_rank[0], by_rank[1], sessions)
 
 
-Rates = dict[str, Floats]
-"""Probabilities by name: those of towers by document, the others as the model has them."""
+class ChainState(NamedTuple):
+    """Where EM is. `tallies`: of every rate of documents, how often it happened and of how many times, by document.
+    `rest`: the rates that all documents share."""
 
-Tallies = dict[str, tuple[Floats, Floats]]
-"""By tower: how often what it stands for happened, of how many times it could have, by document."""
+    tallies: dict[str, Floats]
+    rest: dict[str, Floats]
 
 
 class ChainModel(TowerModel[C]):
-    """A chain fitted by EM from the closed form in which the user is taken to have left at the last click.
+    """A chain fitted by EM from the closed form in which the user is taken to have left at the last click."""
 
-    A fitted prior is fitted to what is expected after a few cycles of maximum likelihood.
-    """
+    @property
+    def boundary_(self) -> list[str]:
+        """Rates of going on that are 0 or 1."""
+        if "continuation" not in self.params_:
+            return []
+        rates = np.ravel(np.asarray(sigmoid(self.params_["continuation"]), np.float64))
+        near = np.flatnonzero((rates < _NEAR) | (rates > 1.0 - _NEAR))
+        return [f"continuation {int(place) + 1 if len(rates) > 1 else ''} = {rates[place]:.0f}" for place in near]
 
     @abstractmethod
-    def _begin(self, seen: ChainCounts) -> tuple[Tallies, Rates]:
-        """The closed form: the tallies of documents, and the other rates."""
-
-    @abstractmethod
-    def _maximise(self, rates: Rates, expected: Expected, seen: ChainCounts) -> tuple[Tallies, Rates]:
-        """The M-step, likewise; `rates` are those of the E-step."""
+    def _begin(self, seen: ChainCounts) -> ChainState:
+        """The closed form."""
 
     def _fit_exactly(self, source: SessionSource, progress: Progress) -> ExactFit:
         seen = count_chains(source, self.documents, self.ranks)
         if not seen.sessions:
             raise EluteError("there are no sessions to fit")
         held = [pages for _, pages in split_pages(source, _PIECE)] if isinstance(source, Sessions) else None
-        tallies, rest = self._begin(seen)
-        fitted = self.prior == "fitted"
-        added = {name: pseudo_counts(None if fitted else self.prior, *tally) for name, tally in tallies.items()}
+        z, centre = mean_log_ranks(tally(source, self.documents, self.ranks, ranks_of), np.arange(self.ranks))
+        priors: dict[str, RankedPrior] = {}
 
-        def step(at: Rates) -> tuple[Rates, float]:
-            """The next rates, and the objective of these, by session."""
-            expected = self._expect(at, held, source)
-            value = expected.log_likelihood + _log_prior(at, added)
-            return _compute_rates(*self._maximise(at, expected, seen), added), value / seen.sessions
+        def choose(at: ChainState) -> None:
+            for name, (happened, trials) in at.tallies.items():
+                priors[name] = choose_prior(self.prior, happened, trials, z, priors.get(name))
 
-        rates = _compute_rates(tallies, rest, added)
-        if fitted:
-            rates, _, _ = climb(step, rates, _CYCLES_BEFORE, progress)
-            tallies, _ = self._maximise(rates, self._expect(rates, held, source), seen)
-            added = {name: pseudo_counts("fitted", *tally) for name, tally in tallies.items()}
-        rates, cycles, converged = climb(step, rates, _CYCLES, progress)
-        return ExactFit(self._build_params(rates), cycles, converged)
+        def step(at: ChainState) -> tuple[ChainState, float]:
+            """The next state, and the objective of this one, by session."""
+            weights = {name: _weigh(both, priors[name], z) for name, both in at.tallies.items()}
+            sums = self._expect(weights, at.rest, held, source)
+            rest = {name: _divide(sums.tallies[name], before) for name, before in at.rest.items()}
+            after = ChainState({name: sums.tallies[name] for name in at.tallies}, rest)
+            return after, sums.log_likelihood / seen.sessions
 
-    def _build_params(self, rates: Rates) -> Params:
-        like = self.structure.init(jax.random.key(0), 0)
-        return {
-            name: to_embedding(values, float(values.mean()))
-            if isinstance(like[name], dict)
-            else jnp.asarray(to_logits(values))
-            for name, values in rates.items()
-        }
+        found, cycles, converged = climb(step, choose, self._begin(seen), _CYCLES, progress)
+        params = self._build_params(found, priors, z, seen.shown > 0, centre)
+        return ExactFit(params, cycles, converged, {name: prior.to_dict() for name, prior in priors.items()})
 
-    def _expect(self, rates: Rates, held: list[DevicePages] | None, source: SessionSource) -> Expected:
-        params = self._build_params(rates)
-        total: Expected | None = None
+    def _build_params(
+        self, found: ChainState, priors: dict[str, RankedPrior], z: Floats, shown: np.ndarray, centre: float
+    ) -> Params:
+        params: Params = {name: jnp.asarray(to_logits(values)) for name, values in found.rest.items()}
+        for name, (happened, trials) in found.tallies.items():
+            means = update(happened, trials, priors[name], z)
+            if name == "attraction":
+                params |= attraction_params(means, shown, priors[name], centre, self.ranks)
+            else:
+                params[name] = to_embedding(means, 1.0 / (1.0 + math.exp(-priors[name].level)))
+        return params
+
+    def _expect(
+        self,
+        weights: dict[str, Weights],
+        rest: dict[str, Floats],
+        held: list[DevicePages] | None,
+        source: SessionSource,
+    ) -> ChainSums:
+        total: ChainSums | None = None
         around = (
             held
             if held is not None
             else (pages for part in iterate_sessions(source) for _, pages in split_pages(part, _PIECE))
         )
         for pages in around:
-            one = expectations(self.structure, params, self._features, pages, self.ranks)
+            one = expect(self.structure, self.prior is not None, weights, rest, pages)
             total = one if total is None else total.add(one)
         if total is None:
             raise EluteError("there are no sessions to fit")
         return total
 
 
-def _compute_rates(tallies: Tallies, rest: Rates, added: dict[str, PseudoCounts]) -> Rates:
-    """A document nothing is known of has the typical rate."""
-    towers = {
-        name: np.nan_to_num(rate(*tally, added[name]), nan=typical_rate(*tally, added[name]))
-        for name, tally in tallies.items()
-    }
-    return towers | rest
+def _weigh(tallied: Floats, prior: RankedPrior, z: Floats) -> Weights:
+    """Prior and tallies together; a document nothing is known of is typical."""
+    happened, trials = tallied
+    if prior.strength > 0.0:
+        a, b = prior.counts(z)
+        return Weights(happened + a, np.maximum(trials - happened, 0.0) + b)
+    typical = 1.0 / (1.0 + math.exp(-prior.level))
+    some = trials > 0
+    return Weights(np.where(some, happened, typical), np.where(some, np.maximum(trials - happened, 0.0), 1.0 - typical))
 
 
-def _log_prior(rates: Rates, added: dict[str, PseudoCounts]) -> float:
-    value = 0.0
-    for name, beta in added.items():
-        if beta.a + beta.b > 0:
-            p = np.clip(rates[name], _EDGE, 1.0 - _EDGE)
-            value += beta.a * float(np.log(p).sum()) + beta.b * float(np.log1p(-p).sum())
-    return value
+def _divide(tallied: Floats, before: Floats) -> Floats:
+    """A rate that all share; as before where it plays no part."""
+    happened, trials = tallied
+    return np.clip(np.where(trials > 0, happened / np.where(trials > 0, trials, 1.0), before), 0.0, 1.0)
 
 
 def climb(
-    step: Callable[[Rates], tuple[Rates, float]], rates: Rates, cycles: int, progress: Progress
-) -> tuple[Rates, int, bool]:
-    """Two steps of EM, an extrapolation from them, and on from there where that is no worse.
+    step: Callable[[ChainState], tuple[ChainState, float]],
+    choose: Callable[[ChainState], None],
+    state: ChainState,
+    cycles: int,
+    progress: Progress,
+) -> tuple[ChainState, int, bool]:
+    """Choose the prior, two steps of EM, an extrapolation from them, and on from there where that is no worse.
 
     And how many cycles were made, and whether the last gained nothing.
     """
     before = -np.inf
     for cycle in range(1, cycles + 1):
-        one, value = step(rates)
+        choose(state)
+        one, value = step(state)
         progress("fitting", cycle, 0)
-        if value - before < _TOLERANCE:
-            return rates, cycle, True
+        if abs(value - before) < _TOLERANCE:
+            return state, cycle, True
         before = value
         two, reached = step(one)
-        first = {name: one[name] - rates[name] for name in rates}
-        second = {name: two[name] - 2.0 * one[name] + rates[name] for name in rates}
-        length = max(1.0, _norm(first) / max(_norm(second), 1e-300))
-        far = {
-            name: np.clip(rates[name] + 2.0 * length * first[name] + length**2 * second[name], _EDGE, 1.0 - _EDGE)
-            for name in rates
-        }
+        far = _extrapolate(state, one, two)
         landed, value_far = step(far)
-        rates = landed if value_far >= reached else two
-    return rates, cycles, False
+        state = landed if value_far >= reached else two
+    return state, cycles, False
 
 
-def _norm(rates: Rates) -> float:
-    return math.sqrt(sum(float((values**2).sum()) for values in rates.values()))
+def _extrapolate(zero: ChainState, one: ChainState, two: ChainState) -> ChainState:
+    """Along two steps, each rate of documents by its share and by its number of trials."""
+    points = [_to_vector(state) for state in (zero, one, two)]
+    first, second = points[1] - points[0], points[2] - 2.0 * points[1] + points[0]
+    length = max(1.0, float(np.linalg.norm(first)) / max(float(np.linalg.norm(second)), 1e-300))
+    far = points[0] + 2.0 * length * first + length**2 * second
+    rest, at = {}, 0
+    tallies = {}
+    for name, values in zero.tallies.items():
+        amount = values.shape[1]
+        share = np.clip(far[at : at + amount], _EDGE, 1.0 - _EDGE)
+        tallies[name] = np.stack((share * two.tallies[name][1], two.tallies[name][1]))
+        at += amount
+    for name, values in zero.rest.items():
+        rest[name] = np.clip(far[at : at + values.size], _EDGE, 1.0 - _EDGE).reshape(values.shape)
+        at += values.size
+    return ChainState(tallies, rest)
+
+
+def _to_vector(state: ChainState) -> Floats:
+    shares = [np.divide(h, t, out=np.full_like(h, 0.5), where=t > 0) for h, t in state.tallies.values()]
+    return np.concatenate([*shares, *(values.ravel() for values in state.rest.values())])

@@ -4,21 +4,25 @@ At and above the last click everything was read; so hidden is only how far below
 below, β is the probability that nothing is clicked from there on if the place is read, τ the probability of having
 come there from the last click without another, and the place was read with τ·β over the probability of the tail.
 These are products of a few probabilities, so that here, other than in the likelihood, logarithms gain nothing.
+
+Where documents have a prior, a place is judged by what the *other* places say of its document: the posterior mean
+without what is only guessed of this one (collapsed variational Bayes of order 0, Asuncion et al. 2009). Otherwise the
+guess would confirm itself, and with one impression a document there is nothing else to confirm it.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.clicks.backend import compile_first_static, jnp, scan, sum_at
 from elute.clicks.page import DevicePages
-from elute.clicks.structure.chain import ChainStructure, Chances
-from elute.clicks.structure.towers import Params
+from elute.clicks.structure.chain import ChainStructure, Chances, Counted, Readings
+
+if TYPE_CHECKING:
+    import jax
 
 Floats = NDArray[np.float64]
 
@@ -26,30 +30,23 @@ _LEAST = 1e-37
 """The smallest probability whose logarithm is taken."""
 
 
-class Expected(NamedTuple):
-    """Sums over sessions. Going on is counted only where there was a place to go on to.
+class Weights(NamedTuple):
+    """Of a rate of documents, by document: as it were, how often it happened and how often not, prior and all."""
 
-    `read` and `on`: by document, how often it was read, and how often the user went on after clicking it.
-    `on_by_rank`: the latter by rank. `skips` and `on_skip`: documents read and not clicked, and going on from them.
-    """
+    yes: Floats
+    no: Floats
 
-    read: Floats
-    on: Floats
-    on_by_rank: Floats
-    skips: float
-    on_skip: float
+
+class ChainSums(NamedTuple):
+    """Over sessions: `tallies`, by rate, how often it happened and of how many times (documents on the last axis)."""
+
+    tallies: dict[str, Floats]
     log_likelihood: float
 
-    def add(self, other: Expected) -> Expected:
+    def add(self, other: ChainSums) -> ChainSums:
         """Both together."""
-        return Expected(
-            self.read + other.read,
-            self.on + other.on,
-            self.on_by_rank + other.on_by_rank,
-            self.skips + other.skips,
-            self.on_skip + other.on_skip,
-            self.log_likelihood + other.log_likelihood,
-        )
+        tallies = {name: values + other.tallies[name] for name, values in self.tallies.items()}
+        return ChainSums(tallies, self.log_likelihood + other.log_likelihood)
 
 
 def infer_readings(chances: Chances, clicked: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -65,7 +62,7 @@ def infer_readings(chances: Chances, clicked: jax.Array, mask: jax.Array) -> tup
         return here, here
 
     skip = 1.0 - click
-    beta = jax.lax.scan(step, jnp.ones(len(mask)), (skip.T, mask.T), reverse=True)[1].T
+    beta = scan(step, jnp.ones(len(mask)), (skip.T, mask.T), reverse=True)[1].T
     at_last = jnp.maximum(last - 1, 0)[:, None]
     entered = jnp.where(last > 0, jnp.take_along_axis(on_click, at_last, axis=1)[:, 0], 1.0)
     first_beta = jnp.take_along_axis(jnp.pad(beta, ((0, 0), (0, 1)), constant_values=1.0), last[:, None], axis=1)[:, 0]
@@ -79,37 +76,60 @@ def infer_readings(chances: Chances, clicked: jax.Array, mask: jax.Array) -> tup
     return read, jnp.log(jnp.maximum(known, _LEAST)).sum(axis=1) + jnp.log(tail_chance)
 
 
-@partial(jax.jit, static_argnums=0)
-def _sum_readings(
-    structure: ChainStructure, params: Params, features: jax.Array, pages: DevicePages
-) -> tuple[jax.Array, ...]:
+def _count_pages(
+    structure: ChainStructure, rates: dict[str, jax.Array], pages: DevicePages
+) -> tuple[Counted, jax.Array]:
+    """What EM adds up, by place, and log P(clicks) by session."""
     mask, clicked = pages.mask, pages.clicked
-    read, log_p = infer_readings(structure.chances(params, features, pages), clicked, mask)
+    read, log_p = infer_readings(structure.chances(rates), clicked, mask)
     following = jnp.pad(read, ((0, 0), (0, 1)))[:, 1:]
     has_next = jnp.pad(mask, ((0, 0), (0, 1)))[:, 1:]
-    after_click = jnp.where(clicked & has_next, following, 0.0)
-    after_skip = jnp.where(clicked, 0.0, following)
-    skips = jnp.where(~clicked & has_next, read, 0.0)
-    documents = features.shape[0]
-    doc = jnp.where(mask, pages.doc, documents).ravel()
-    nothing = jnp.zeros(documents)
-    return (
-        nothing.at[doc].add(read.ravel(), mode="drop"),
-        nothing.at[doc].add(after_click.ravel(), mode="drop"),
-        after_click.sum(axis=0),
-        skips.sum(),
-        after_skip.sum(),
-        jnp.where(pages.length > 0, log_p, 0.0).sum(),
+    turn = clicked & has_next
+    found = Readings(
+        read,
+        jnp.where(clicked, 1.0, 0.0),
+        jnp.where(turn, 1.0, 0.0),
+        jnp.where(turn, following, 0.0),
+        jnp.where(~clicked & has_next, read, 0.0),
+        jnp.where(clicked, 0.0, following),
     )
+    return structure.count(rates, found), log_p
 
 
-def expectations(
-    structure: ChainStructure, params: Params, features: jax.Array, pages: DevicePages, ranks: int
-) -> Expected:
-    """Of some pages, in double precision, so that many of them can be added up."""
-    read, on, by_place, *numbers = (
-        np.asarray(x, np.float64) for x in _sum_readings(structure, params, features, pages)
-    )
-    on_by_rank = np.zeros(ranks)
-    on_by_rank[: len(by_place)] = by_place
-    return Expected(read, on, on_by_rank, *map(float, numbers))
+@compile_first_static
+def _sum_pages(
+    kind: tuple[ChainStructure, bool], weights: dict[str, Weights], rest: dict[str, jax.Array], pages: DevicePages
+) -> tuple[dict[str, tuple[jax.Array, jax.Array]], jax.Array]:
+    structure, leaves_out = kind
+    yes, no = ({name: jnp.take(one[way], pages.doc, mode="clip") for name, one in weights.items()} for way in (0, 1))
+    counted, log_p = _count_pages(structure, {name: yes[name] / (yes[name] + no[name]) for name in yes} | rest, pages)
+    if leaves_out:
+        others = {}
+        for name in yes:
+            known = jnp.where(pages.clicked, 1.0, 0.0) if name == "attraction" else 0.0
+            happened, trials = (values - known for values in counted[name])
+            some = jnp.maximum(yes[name] - happened, 1e-6 * yes[name])
+            none = jnp.maximum(no[name] - (trials - happened), 1e-6 * no[name])
+            others[name] = some / (some + none)
+        counted, log_p = _count_pages(structure, others | rest, pages)
+    amount = len(next(iter(weights.values())).yes)
+    doc = jnp.where(pages.mask, pages.doc, amount)
+    sums = {
+        name: (_sum_shown(doc, one, pages, amount), _sum_shown(doc, two, pages, amount)) if name in yes else (one, two)
+        for name, (one, two) in counted.items()
+    }
+    return sums, jnp.where(pages.length > 0, log_p, 0.0).sum()
+
+
+def _sum_shown(doc: jax.Array, values: jax.Array, pages: DevicePages, amount: int) -> jax.Array:
+    return sum_at(doc, jnp.where(pages.mask, values, 0.0), amount)
+
+
+def expect(
+    structure: ChainStructure, leaves_out: bool, weights: dict[str, Weights], rest: dict[str, Any], pages: DevicePages
+) -> ChainSums:
+    """Of some pages, in double precision, so that many of them can be added up. `leaves_out`: see above; without it,
+    this is the E-step of maximum likelihood."""
+    sums, log_p = _sum_pages((structure, leaves_out), weights, rest, pages)
+    tallies = {name: np.stack([np.asarray(values, np.float64) for values in both]) for name, both in sums.items()}
+    return ChainSums(tallies, float(log_p))

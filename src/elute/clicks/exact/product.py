@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.clicks.base.prior import Prior, pseudo_counts
 from elute.clicks.exact.tally import PairCounts, sum_by_document
 from elute.progress import Progress
 
@@ -43,12 +42,9 @@ class ProductFit(NamedTuple):
     converged: bool
 
 
-def fit_product(cells: PairCounts, amount: int, prior: Prior, progress: Progress) -> ProductFit:
-    """Fit `amount` examinations, the largest of them 1, and the attractions.
+def fit_product(cells: PairCounts, amount: int, progress: Progress) -> ProductFit:
+    """Fit `amount` examinations, the largest of them 1, and the attractions; for documents with many impressions.
 
-    Examinations are fitted without the prior: it would take documents shown at a rank for a fair sample of all,
-    which a ranker sees to it they are not. It is itself fitted to as many trials at examination 1 as would say as much
-    about an average attraction (Fisher information) as the impressions do.
     Cells never clicked get the examination 0, cells never seen the mean.
     """
     shown, clicks = sum_by_document(cells, cells.impressions), sum_by_document(cells, cells.clicks)
@@ -66,8 +62,8 @@ def fit_product(cells: PairCounts, amount: int, prior: Prior, progress: Progress
         at = np.zeros(amount)
         at[alive] = np.exp(log_o)
         of_place = at[cells.cell]
-        attraction = _solve(attraction, clicks, 0.0, of_place, skips, doc, lambda x: sum_by_document(cells, x))
-        at = _solve(at, of_cell, 0.0, attraction[doc], skips, cells.cell, lambda x: _sum_by_cell(cells, x, amount))
+        attraction = _solve(attraction, clicks, of_place, skips, doc, lambda x: sum_by_document(cells, x))
+        at = _solve(at, of_cell, attraction[doc], skips, cells.cell, lambda x: _sum_by_cell(cells, x, amount))
         attraction = attraction * at.max()
         return np.asarray(np.log(at[alive] / at.max()))
 
@@ -77,12 +73,9 @@ def fit_product(cells: PairCounts, amount: int, prior: Prior, progress: Progress
         o[alive] = np.exp(log_o)
     reach = sum_by_document(cells, cells.impressions * o[cells.cell])
     usual = min(float(clicks.sum()) / max(float(reach.sum()), 1.0), _ALMOST)
-    trials = sum_by_document(cells, cells.impressions * o[cells.cell] * (1.0 - usual) / (1.0 - o[cells.cell] * usual))
-    added = pseudo_counts(prior, np.minimum(clicks / np.maximum(reach, 1e-300), 1.0) * trials, trials)
     attraction = _solve(
-        np.clip((clicks + added.a) / np.maximum(reach + added.a + added.b, 1e-300), 1e-12, 0.99),
-        clicks + added.a,
-        added.b,
+        np.clip(clicks / np.maximum(reach, 1e-300), 1e-12, 0.99),
+        clicks,
         o[cells.cell],
         skips,
         doc,
@@ -91,9 +84,7 @@ def fit_product(cells: PairCounts, amount: int, prior: Prior, progress: Progress
     seen = _sum_by_cell(cells, cells.impressions, amount)
     unseen = seen == 0
     o[unseen] = float(seen @ o) / max(float(seen.sum()), 1.0)
-    usual = added.mean if added.a + added.b > 0 else usual
-    known = shown > 0 if added.a + added.b == 0 else np.ones(len(shown), np.bool_)
-    return ProductFit(np.where(known, attraction, np.nan), min(usual, 1.0), o, rounds, converged)
+    return ProductFit(np.where(shown > 0, attraction, np.nan), usual, o, rounds, converged)
 
 
 def _sum_by_cell(cells: PairCounts, values: Floats, amount: int) -> Floats:
@@ -103,13 +94,12 @@ def _sum_by_cell(cells: PairCounts, values: Floats, amount: int) -> Floats:
 def _solve(
     first: Floats,
     wanted: Floats,
-    added_skips: float,
     other: Floats,
     skips: Floats,
     own: NDArray[np.integer],
     sums: Callable[[Floats], Floats],
 ) -> Floats:
-    """The x that maximise wanted·log x + Σ skips·log(1 - x·other) + added_skips·log(1 - x), from those given.
+    """The x that maximise wanted·log x + Σ skips·log(1 - x·other), from those given.
 
     `other` and `skips` are by pair; `own` is the x a pair belongs to, and `sums` adds pairs up by it.
     """
@@ -117,9 +107,7 @@ def _solve(
     for _ in range(_STEPS):
         p = x[own] * other
         part = skips * p / (1.0 - p)
-        of_prior = added_skips * x / (1.0 - x)
-        skipped = sums(part) + of_prior
-        slope = sums(part / (1.0 - p)) + of_prior / (1.0 - x)
+        skipped, slope = sums(part), sums(part / (1.0 - p))
         with np.errstate(invalid="ignore", divide="ignore"):
             excess = np.where(wanted > 0, np.log(skipped / wanted), 0.0)
             step = np.where(skipped > 0, excess * skipped / slope, -1.0)

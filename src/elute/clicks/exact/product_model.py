@@ -1,41 +1,66 @@
-"""Models of attraction × examination, fitted exactly on counts: PBM and UBM."""
+"""Models of attraction × examination, fitted on counts: PBM and UBM."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from typing import TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from elute.clicks.backend import jnp, sigmoid
 from elute.clicks.base.model import ExactFit, Floats
+from elute.clicks.base.ranked_prior import RankedPrior, choose_prior
 from elute.clicks.base.tower_model import TowerModel
+from elute.clicks.exact.marginal import fit_marginally
 from elute.clicks.exact.product import fit_product
-from elute.clicks.exact.tally import PairCounts
+from elute.clicks.exact.shared import attraction_params
+from elute.clicks.exact.tally import Keys, PairCounts, mean_log_ranks, sum_by_document
 from elute.clicks.logspace import log_sigmoid, to_logits
 from elute.clicks.sessions import SessionSource
 from elute.clicks.structure.base import ClickStructure
-from elute.clicks.structure.towers import to_embedding
 from elute.progress import Progress
 
 S = TypeVar("S", bound=ClickStructure)
 
+_NEAR = 1e-3
+"""How near to 0 or 1 is as good as there."""
+
 
 class ProductModel(TowerModel[S]):
-    """Subclasses say what the cells are that examination belongs to."""
+    """By marginal likelihood where documents have a prior (`elute.clicks.exact.marginal`), by maximum likelihood where
+    they have none. Subclasses say what the cells are that examination belongs to."""
 
     @abstractmethod
-    def _count_cells(self, source: SessionSource) -> tuple[PairCounts, int]:
-        """Counts by (document, cell), and how many cells there are."""
+    def _count_cells(self, source: SessionSource) -> tuple[PairCounts, Keys]:
+        """Counts by (document, cell), and the rank, from 0, of every cell."""
 
     def _fit_exactly(self, source: SessionSource, progress: Progress) -> ExactFit:
-        found = fit_product(*self._count_cells(source), self.prior, progress)
-        params = {
-            "attraction": to_embedding(found.attraction, found.typical),
-            "examination": jnp.asarray(to_logits(found.examination)),
-        }
-        return ExactFit(params, found.rounds, found.converged)
+        cells, rank_of = self._count_cells(source)
+        shown = sum_by_document(cells, cells.impressions) > 0
+        z, centre = mean_log_ranks(cells, rank_of)
+        if self.prior is None:
+            found = fit_product(cells, len(rank_of), progress)
+            logit = float(to_logits(found.typical))
+            fitted, prior = found[0], RankedPrior(logit, 0.0, 0.0)
+            o, rounds, converged = found.examination, found.rounds, found.converged
+        else:
+            given = None if self.prior == "fitted" else choose_prior(self.prior, np.zeros(len(z)), np.zeros(len(z)), z)
+            fitted, prior, o, rounds, converged = fit_marginally(cells, len(rank_of), z, given, progress)
+        params = attraction_params(fitted, shown, prior, centre, self.ranks)
+        params["examination"] = jnp.asarray(to_logits(o))
+        return ExactFit(params, rounds, converged, {"attraction": prior.to_dict()})
+
+    @property
+    def boundary_(self) -> list[str]:
+        """Examinations of 0, and those of 1 where more than one is: the largest sets the scale."""
+        o = self._examination
+        full = np.flatnonzero(o > 1.0 - _NEAR)
+        at = np.concatenate((full if len(full) > 1 else full[:0], np.flatnonzero(o < _NEAR * o.mean())))
+        return [f"examination {self._name_cell(int(cell))} = {o[cell]:.0f}" for cell in np.sort(at)]
+
+    @abstractmethod
+    def _name_cell(self, cell: int) -> str:
+        """A cell in words."""
 
     @property
     def _examination(self) -> Floats:
@@ -46,4 +71,4 @@ class ProductModel(TowerModel[S]):
     @property
     def relevance_values_(self) -> Floats:
         """Attraction at the scale at which the largest examination is 1."""
-        return float(jax.nn.sigmoid(self.params_["examination"]).max()) * self.attraction_
+        return float(sigmoid(self.params_["examination"]).max()) * self.attraction_

@@ -78,3 +78,13 @@ def browsing_cells(sessions: Sessions) -> Keys:
     """(rank, distance) as one number: the place in the lower triangle of a table by (rank, distance)."""
     rank = np.arange(sessions.width, dtype=np.int32)
     return np.asarray(rank * (rank + 1) // 2 + distances_of(sessions) - 1)
+
+
+def mean_log_ranks(cells: PairCounts, rank_of: NDArray[np.integer]) -> tuple[NDArray[np.float64], float]:
+    """z by document (0 where never shown), see `elute.clicks.base.ranked_prior`, and the mean over documents that it
+    counts from. `rank_of`: the rank from 0, by cell."""
+    shown = sum_by_document(cells, cells.impressions)
+    some = shown > 0
+    mean = sum_by_document(cells, cells.impressions * np.log1p(rank_of[cells.cell])) / np.maximum(shown, 1.0)
+    centre = float(mean[some].mean()) if some.any() else 0.0
+    return np.where(some, mean - centre, 0.0), centre

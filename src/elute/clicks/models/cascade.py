@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from elute.clicks.backend import jnp
 from elute.clicks.base.model import ExactFit
-from elute.clicks.base.prior import pseudo_counts, rate, typical_rate
+from elute.clicks.base.ranked_prior import choose_prior, update
 from elute.clicks.base.tower_model import TowerModel
+from elute.clicks.exact.shared import attraction_params
+from elute.clicks.exact.tally import mean_log_ranks, ranks_of, sum_by_document, tally
 from elute.clicks.logspace import LOG_NEVER, log_not_sigmoid, log_sigmoid
 from elute.clicks.page import DevicePages
-from elute.clicks.sessions import Sessions, SessionSource, iterate_sessions
-from elute.clicks.structure.chain import ChainStructure, Chances, LogChances
-from elute.clicks.structure.towers import Params, Tower, to_embedding
+from elute.clicks.sessions import Sessions, SessionSource
+from elute.clicks.structure.attraction import attraction_logits, init_unseen
+from elute.clicks.structure.chain import ChainStructure, Chances, Counted, LogChances, Readings
+from elute.clicks.structure.towers import Params, Tower
 from elute.progress import Progress
+
+if TYPE_CHECKING:
+    import jax
 
 
 @dataclass(frozen=True)
@@ -24,13 +30,17 @@ class UntilClick(ChainStructure):
     """P(click) = attraction·Π over the places above of (1 - attraction) (Craswell et al. 2008)."""
 
     documents: int
+    ranks: int
     tower: Tower
 
     def init(self, key: jax.Array, width: int) -> Params:
-        return {"attraction": self.tower.init(key, self.documents, width, 1)}
+        return {
+            "attraction": self.tower.init(key, self.documents, width, 1),
+            "ranked": init_unseen(self.documents, self.ranks),
+        }
 
     def log_chances(self, params: Params, features: jax.Array, pages: DevicePages) -> LogChances:
-        logit = self.tower.logits(params["attraction"], features, pages.doc)
+        logit = attraction_logits(self.tower, params, features, pages)
         return LogChances(
             log_sigmoid(logit),
             log_not_sigmoid(logit),
@@ -39,9 +49,12 @@ class UntilClick(ChainStructure):
             jnp.full_like(logit, LOG_NEVER),
         )
 
-    def chances(self, params: Params, features: jax.Array, pages: DevicePages) -> Chances:
-        click = jax.nn.sigmoid(self.tower.logits(params["attraction"], features, pages.doc))
+    def chances(self, rates: dict[str, jax.Array]) -> Chances:
+        click = rates["attraction"]
         return Chances(click, jnp.zeros_like(click), jnp.ones(()))
+
+    def count(self, rates: dict[str, jax.Array], found: Readings) -> Counted:
+        return {"attraction": (found.clicked, found.read)}
 
 
 class Cascade(TowerModel[UntilClick]):
@@ -51,7 +64,7 @@ class Cascade(TowerModel[UntilClick]):
     """
 
     def _build_structure(self, documents: int, ranks: int, tower: Tower) -> UntilClick:
-        return UntilClick(documents, tower)
+        return UntilClick(documents, ranks, tower)
 
     def _prepare(self, sessions: Sessions) -> Sessions:
         clicked = sessions.clicked
@@ -59,10 +72,8 @@ class Cascade(TowerModel[UntilClick]):
         return Sessions(sessions.query, sessions.doc, sessions.click, first.astype(np.int32))
 
     def _fit_exactly(self, source: SessionSource, progress: Progress) -> ExactFit:
-        read, clicks = np.zeros(self.documents), np.zeros(self.documents)
-        for part in iterate_sessions(source):
-            read += np.bincount(part.doc[part.mask], minlength=self.documents)
-            clicks += np.bincount(part.doc[part.clicked], minlength=self.documents)
-        added = pseudo_counts(self.prior, clicks, read)
-        attraction = to_embedding(rate(clicks, read, added), typical_rate(clicks, read, added))
-        return ExactFit({"attraction": attraction})
+        cells = tally(source, self.documents, self.ranks, ranks_of)
+        read, clicks = (sum_by_document(cells, values) for values in (cells.impressions, cells.clicks))
+        z, centre = mean_log_ranks(cells, np.arange(self.ranks))
+        prior = choose_prior(self.prior, clicks, read, z)
+        return ExactFit(attraction_params(update(clicks, read, prior, z), read > 0, prior, centre, self.ranks))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
 
 from elute.clicks.base.model import ClickModel, ExactFit, Floats
@@ -17,6 +17,9 @@ from elute.clicks.structure.independent import IndependentStructure
 from elute.clicks.structure.scores import score_documents
 from elute.clicks.structure.towers import Embedding, Params, to_embedding
 from elute.progress import Progress
+
+if TYPE_CHECKING:
+    import jax
 
 
 @dataclass(frozen=True)

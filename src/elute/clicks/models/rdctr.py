@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from elute.clicks.backend import jnp, sigmoid
 from elute.clicks.base.model import ClickModel, ExactFit, Floats
 from elute.clicks.base.prior import Prior, check_prior, pseudo_counts, rate, typical_rate
 from elute.clicks.exact.tally import ranks_of, tally
@@ -17,6 +17,9 @@ from elute.clicks.sessions import SessionSource
 from elute.clicks.structure.independent import IndependentStructure
 from elute.clicks.structure.towers import Params
 from elute.progress import Progress
+
+if TYPE_CHECKING:
+    import jax
 
 
 @dataclass(frozen=True)
@@ -59,5 +62,5 @@ class RDCTR(ClickModel[RankedRates]):
     @property
     def relevance_values_(self) -> Floats:
         """Σ over ranks of the document's rate over all documents' mean rate (Section 5.2.1; not a probability)."""
-        rates = np.asarray(jax.nn.sigmoid(self.params_["rate"]), np.float64)
+        rates = np.asarray(sigmoid(self.params_["rate"]), np.float64)
         return np.asarray((rates / rates.mean(axis=0)).sum(axis=1))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from elute.clicks.backend import jnp, split_key
 from elute.clicks.base.model import Floats
-from elute.clicks.exact.chain_em import ChainCounts, ChainModel, Rates, Tallies
-from elute.clicks.exact.expectation import Expected
+from elute.clicks.exact.chain_em import ChainCounts, ChainModel, ChainState
 from elute.clicks.logspace import LOG_NEVER, log_not_sigmoid, log_sigmoid
 from elute.clicks.page import DevicePages
-from elute.clicks.structure.chain import ChainStructure, Chances, LogChances
+from elute.clicks.structure.attraction import attraction_logits, init_unseen
+from elute.clicks.structure.chain import ChainStructure, Chances, Counted, LogChances, Readings
 from elute.clicks.structure.scores import score_documents
 from elute.clicks.structure.towers import Params, Tower
+
+if TYPE_CHECKING:
+    import jax
 
 
 @dataclass(frozen=True)
@@ -23,17 +26,19 @@ class Satisfied(ChainStructure):
     """Goes on always after no click, with 1 - S after a click (Chapelle and Zhang 2009)."""
 
     documents: int
+    ranks: int
     tower: Tower
 
     def init(self, key: jax.Array, width: int) -> Params:
-        attraction, satisfaction = jax.random.split(key)
+        attraction, satisfaction = split_key(key)
         return {
             "attraction": self.tower.init(attraction, self.documents, width, 1),
+            "ranked": init_unseen(self.documents, self.ranks),
             "satisfaction": self.tower.init(satisfaction, self.documents, width, 1),
         }
 
     def log_chances(self, params: Params, features: jax.Array, pages: DevicePages) -> LogChances:
-        logit = self.tower.logits(params["attraction"], features, pages.doc)
+        logit = attraction_logits(self.tower, params, features, pages)
         unsatisfied = log_not_sigmoid(self.tower.logits(params["satisfaction"], features, pages.doc))
         return LogChances(
             log_sigmoid(logit),
@@ -43,26 +48,22 @@ class Satisfied(ChainStructure):
             jnp.full_like(logit, LOG_NEVER),
         )
 
-    def chances(self, params: Params, features: jax.Array, pages: DevicePages) -> Chances:
-        click, satisfied = (
-            jax.nn.sigmoid(self.tower.logits(params[name], features, pages.doc))
-            for name in ("attraction", "satisfaction")
-        )
-        return Chances(click, 1.0 - satisfied, jnp.ones(()))
+    def chances(self, rates: dict[str, jax.Array]) -> Chances:
+        return Chances(rates["attraction"], 1.0 - rates["satisfaction"], jnp.ones(()))
+
+    def count(self, rates: dict[str, jax.Array], found: Readings) -> Counted:
+        return {"attraction": (found.clicked, found.read), "satisfaction": (found.turn - found.on, found.turn)}
 
 
 class SDBN(ChainModel[Satisfied]):
     """Fitted by EM. Where it starts is the usual closed form, which takes every last click for a satisfied one."""
 
     def _build_structure(self, documents: int, ranks: int, tower: Tower) -> Satisfied:
-        return Satisfied(documents, tower)
+        return Satisfied(documents, ranks, tower)
 
-    def _begin(self, seen: ChainCounts) -> tuple[Tallies, Rates]:
-        return {"attraction": (seen.clicks, seen.above), "satisfaction": (seen.stayed, seen.turns)}, {}
-
-    def _maximise(self, rates: Rates, expected: Expected, seen: ChainCounts) -> tuple[Tallies, Rates]:
-        satisfied = np.maximum(seen.turns - expected.on, 0.0)
-        return {"attraction": (seen.clicks, expected.read), "satisfaction": (satisfied, seen.turns)}, {}
+    def _begin(self, seen: ChainCounts) -> ChainState:
+        tallies = {"attraction": (seen.clicks, seen.above), "satisfaction": (seen.stayed, seen.turns)}
+        return ChainState({name: np.stack(tally) for name, tally in tallies.items()}, {})
 
     @property
     def satisfaction_(self) -> Floats:

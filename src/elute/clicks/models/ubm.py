@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from elute.clicks.backend import jnp, logsumexp, running_maximum, scan
 from elute.clicks.base.model import Floats
 from elute.clicks.exact.product_model import ProductModel
-from elute.clicks.exact.tally import PairCounts, browsing_cells, tally
+from elute.clicks.exact.tally import Keys, PairCounts, browsing_cells, tally
 from elute.clicks.logspace import log1mexp, log_sigmoid
 from elute.clicks.page import DevicePages
 from elute.clicks.sessions import SessionSource
+from elute.clicks.structure.attraction import attraction_logits, init_unseen
 from elute.clicks.structure.base import ClickStructure, State, to_rank_major
 from elute.clicks.structure.towers import Params, Tower
+
+if TYPE_CHECKING:
+    import jax
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,12 @@ class Browsing(ClickStructure):
     def init(self, key: jax.Array, width: int) -> Params:
         return {
             "attraction": self.tower.init(key, self.documents, width, 1),
+            "ranked": init_unseen(self.documents, self.ranks),
             "examination": jnp.zeros(self.ranks * (self.ranks + 1) // 2),
         }
 
     def prepare_places(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
-        return log_sigmoid(self.tower.logits(params["attraction"], features, pages.doc))
+        return log_sigmoid(attraction_logits(self.tower, params, features, pages))
 
     def start(self, params: Params, sessions: int) -> State:
         """The rank of the last click, from 1; 0 for none."""
@@ -53,7 +58,7 @@ class Browsing(ClickStructure):
     def log_conditionals(self, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
         """All ranks at once: the clicks are known."""
         rank = jnp.arange(pages.doc.shape[1])
-        last = jax.lax.cummax(jnp.where(pages.clicked, rank + 1, 0), axis=1)
+        last = running_maximum(jnp.where(pages.clicked, rank + 1, 0))
         last = jnp.pad(last, ((0, 0), (1, 0)))[:, :-1]
         return (
             self.prepare_places(params, features, pages)
@@ -68,13 +73,14 @@ class Browsing(ClickStructure):
         def step(log_last: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             log_a, rank = inputs
             given = log_a[:, None] + log_o[_triangle_index(rank, jnp.minimum(candidate, rank))]
-            log_p = jax.nn.logsumexp(log_last + given, axis=1)
+            log_p = logsumexp(log_last + given)
             stayed = log_last + log1mexp(given)
             return jnp.where(candidate == rank + 1, log_p[:, None], stayed), log_p
 
         first = jnp.broadcast_to(jnp.where(candidate == 0, 0.0, -jnp.inf), (pages.doc.shape[0], width + 1))
         inputs = (to_rank_major(self.prepare_places(params, features, pages)), jnp.arange(width))
-        return jax.lax.scan(step, first, inputs)[1].T
+        log_p: jax.Array = scan(step, first, inputs)[1]
+        return log_p.T
 
 
 def _triangle_index(rank: jax.Array, last: jax.Array) -> jax.Array:
@@ -88,9 +94,15 @@ class UBM(ProductModel[Browsing]):
     def _build_structure(self, documents: int, ranks: int, tower: Tower) -> Browsing:
         return Browsing(documents, ranks, tower)
 
-    def _count_cells(self, source: SessionSource) -> tuple[PairCounts, int]:
-        amount = self.ranks * (self.ranks + 1) // 2
-        return tally(source, self.documents, amount, browsing_cells), amount
+    def _count_cells(self, source: SessionSource) -> tuple[PairCounts, Keys]:
+        rank_of = np.repeat(np.arange(self.ranks), np.arange(1, self.ranks + 1))
+        return tally(source, self.documents, len(rank_of), browsing_cells), rank_of
+
+    def _name_cell(self, cell: int) -> str:
+        rank, distance = (int(index[cell]) + 1 for index in np.tril_indices(self.ranks))
+        return f"at rank {rank}, " + (
+            "nothing clicked above" if distance == rank else f"{distance} below the last click"
+        )
 
     @property
     def examination_(self) -> Floats:

@@ -8,15 +8,15 @@ probabilities whatever the model is; a model says how it sees a rank and what it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
-
+from elute.clicks.backend import compile_first_static, jnp, map_tree, scan
 from elute.clicks.logspace import log_outcome
 from elute.clicks.page import DevicePages
 from elute.clicks.structure.towers import Params
+
+if TYPE_CHECKING:
+    import jax
 
 State = Any
 """What the model remembers of the ranks above, by session; any tree of arrays."""
@@ -59,13 +59,13 @@ class ClickStructure(ABC):
 
         ranks = jnp.arange(pages.doc.shape[1])
         inputs = (to_rank_major(self.prepare_places(params, features, pages)), ranks, pages.clicked.T)
-        _, log_p = jax.lax.scan(step, self.start(params, pages.doc.shape[0]), inputs)
+        log_p: jax.Array = scan(step, self.start(params, pages.doc.shape[0]), inputs)[1]
         return log_p.T
 
 
 def to_rank_major(places: Any) -> Any:
     """Places with ranks on the first axis, as a scan wants them."""
-    return jax.tree.map(lambda values: jnp.swapaxes(values, 0, 1), places)
+    return map_tree(lambda values: jnp.swapaxes(values, 0, 1), places)
 
 
 def log_pages(structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
@@ -79,6 +79,8 @@ def draw(
 ) -> tuple[jax.Array, jax.Array]:
     """Clicks drawn from the model, and the log P(click | clicks drawn above) they were drawn with."""
     width = pages.doc.shape[1]
+    import jax
+
     uniforms = jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row), (width,)))(pages.row)
 
     def step(state: State, inputs: tuple[Any, jax.Array, jax.Array]) -> tuple[State, tuple[jax.Array, jax.Array]]:
@@ -92,25 +94,25 @@ def draw(
     return clicked.T & pages.mask, log_p.T
 
 
-@partial(jax.jit, static_argnums=0)
+@compile_first_static
 def likelihoods(structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
     """`log_pages`, compiled."""
     return log_pages(structure, params, features, pages)
 
 
-@partial(jax.jit, static_argnums=0)
+@compile_first_static
 def conditionals(structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
     """P(click | clicks above), 0 on the padding."""
     return jnp.where(pages.mask, jnp.exp(structure.log_conditionals(params, features, pages)), 0.0)
 
 
-@partial(jax.jit, static_argnums=0)
+@compile_first_static
 def marginals(structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages) -> jax.Array:
     """P(click), 0 on the padding."""
     return jnp.where(pages.mask, jnp.exp(structure.log_marginals(params, features, pages)), 0.0)
 
 
-@partial(jax.jit, static_argnums=0)
+@compile_first_static
 def sample_clicks(
     structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages, key: jax.Array
 ) -> jax.Array:

@@ -9,15 +9,16 @@ logarithms are kept: where one is as good as 1, the other still says how far fro
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import jax
-import jax.numpy as jnp
-
+from elute.clicks.backend import jnp, scan
 from elute.clicks.logspace import LOG_NEVER, log1mexp
 from elute.clicks.page import DevicePages
 from elute.clicks.structure.base import ClickStructure, State, to_rank_major
 from elute.clicks.structure.towers import Params
+
+if TYPE_CHECKING:
+    import jax
 
 
 class LogChances(NamedTuple):
@@ -39,6 +40,25 @@ class Chances(NamedTuple):
     on_skip: jax.Array
 
 
+class Readings(NamedTuple):
+    """What happened, as far as it is known, by (session, place): probabilities given all clicks of the page.
+
+    `turn`: a click with a place below to go on to; `on`: going on from there. `skip`: read, not clicked, with a place
+    below; `on_skip`: going on from there.
+    """
+
+    read: jax.Array
+    clicked: jax.Array
+    turn: jax.Array
+    on: jax.Array
+    skip: jax.Array
+    on_skip: jax.Array
+
+
+Counted = dict[str, tuple["jax.Array", "jax.Array"]]
+"""By rate: how often what it stands for happened, of how many times it could have."""
+
+
 class ChainStructure(ClickStructure):
     """Subclasses say what the links are."""
 
@@ -47,8 +67,12 @@ class ChainStructure(ClickStructure):
         """The chain of every page, in logarithms."""
 
     @abstractmethod
-    def chances(self, params: Params, features: jax.Array, pages: DevicePages) -> Chances:
-        """The same as probabilities, which is less work: for EM."""
+    def chances(self, rates: dict[str, jax.Array]) -> Chances:
+        """From probabilities, those of documents by (session, place): for EM."""
+
+    @abstractmethod
+    def count(self, rates: dict[str, jax.Array], found: Readings) -> Counted:
+        """What EM adds up: rates of documents by (session, place), the others in the shape of the rate."""
 
     def prepare_places(self, params: Params, features: jax.Array, pages: DevicePages) -> LogChances:
         return self.log_chances(params, features, pages)
@@ -76,5 +100,11 @@ class ChainStructure(ClickStructure):
             return log_e + on, log_e + place.click
 
         links = self.log_chances(params, features, pages)
-        _, log_p = jax.lax.scan(step, jnp.zeros(pages.doc.shape[0]), to_rank_major(links))
+        log_p: jax.Array = scan(step, jnp.zeros(pages.doc.shape[0]), to_rank_major(links))[1]
         return log_p.T
+
+
+def proportion(one: jax.Array, other: jax.Array) -> jax.Array:
+    """one/(one + other), and 0 where both are 0."""
+    both = one + other
+    return jnp.where(both > 0, one / jnp.where(both > 0, both, 1.0), 0.0)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
-
+from elute.clicks.backend import jnp
 from elute.clicks.page import DevicePages
 from elute.clicks.structure.base import ClickStructure, State
 from elute.clicks.structure.towers import Params
+
+if TYPE_CHECKING:
+    import jax
 
 
 class IndependentStructure(ClickStructure):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.clicks.backend import compile_first_static, jnp, sigmoid
 from elute.clicks.structure.towers import Params, Tower
+
+if TYPE_CHECKING:
+    import jax
 
 
 def score_documents(tower: Tower, params: Params, features: jax.Array) -> NDArray[np.float64]:
@@ -17,6 +19,6 @@ def score_documents(tower: Tower, params: Params, features: jax.Array) -> NDArra
     return np.asarray(_probabilities(tower, params, features), np.float64)
 
 
-@partial(jax.jit, static_argnums=0)
+@compile_first_static
 def _probabilities(tower: Tower, params: Params, features: jax.Array) -> jax.Array:
-    return jax.nn.sigmoid(tower.logits(params, features, jnp.arange(features.shape[0])))
+    return sigmoid(tower.logits(params, features, jnp.arange(features.shape[0])))

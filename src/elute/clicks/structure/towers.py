@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.clicks.backend import jnp
 from elute.clicks.logspace import to_logits
+
+if TYPE_CHECKING:
+    import jax
 
 Params = dict[str, Any]
 
@@ -45,8 +47,11 @@ class Embedding(Tower):
     needs_features = False
 
     def init(self, key: jax.Array, documents: int, width: int, size: int) -> Params:
-        start = jnp.zeros((documents, 1)) if size == 1 else jax.random.normal(key, (documents, size)) / size**0.5
-        return {"bias": jnp.zeros(size), "deviation": start}
+        if size == 1:
+            return {"bias": jnp.zeros(1), "deviation": jnp.zeros((documents, 1))}
+        import jax
+
+        return {"bias": jnp.zeros(size), "deviation": jax.random.normal(key, (documents, size)) / size**0.5}
 
     def vectors(self, params: Params, features: jax.Array, doc: jax.Array) -> jax.Array:
         found: jax.Array = params["bias"] + jnp.take(params["deviation"], doc, axis=0, mode="clip")
@@ -71,6 +76,8 @@ class MLP(Tower):
     hidden: tuple[int, ...] = (64, 32)
 
     def init(self, key: jax.Array, documents: int, width: int, size: int) -> Params:
+        import jax
+
         widths = (width, *self.hidden, size)
         keys = jax.random.split(key, len(widths) - 1)
         return {str(i): init_layer(keys[i], widths[i], widths[i + 1]) for i in range(len(widths) - 1)}
@@ -78,12 +85,20 @@ class MLP(Tower):
     def vectors(self, params: Params, features: jax.Array, doc: jax.Array) -> jax.Array:
         x = jnp.take(features, doc, axis=0, mode="clip")
         for i in range(len(self.hidden)):
-            x = jax.nn.elu(apply_layer(params[str(i)], x))
+            x = _elu(apply_layer(params[str(i)], x))
         return apply_layer(params[str(len(self.hidden))], x)
+
+
+def _elu(x: jax.Array) -> jax.Array:
+    import jax
+
+    return jax.nn.elu(x)
 
 
 def init_layer(key: jax.Array, inputs: int, outputs: int) -> Params:
     """Weights of variance 1/inputs, bias 0."""
+    import jax
+
     return {"weight": jax.random.normal(key, (inputs, outputs)) / max(inputs, 1) ** 0.5, "bias": jnp.zeros(outputs)}
 
 

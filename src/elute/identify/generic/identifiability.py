@@ -187,4 +187,7 @@ def parse_model(model: str) -> FactorModel:
     kind, _, size = model.partition(":")
     if kind == "vector" and size.isdecimal() and 1 <= int(size) <= MOST_DIMENSIONS:
         return FactorModel(model, int(size), int(size))
-    raise EluteError(f"no model '{model}'; there are: pbm, affine, vector:D with D from 1 to {MOST_DIMENSIONS}")
+    raise EluteError(
+        f"no model '{model}'; there are: pbm, affine, vector:D with D from 1 to {MOST_DIMENSIONS}, "
+        "and, of pages, ubm, dbn, ccm, dcm, sdbn, cascade"
+    )

@@ -32,7 +32,7 @@ from elute.reporting.parts import Block, Figure, Grid, Note, Section, Spec
 from elute.reporting.sections.assumptions import draw_evidence
 from elute.results.card import Tone
 
-_TONES: dict[str, Tone] = {"pass": "good", "warn": "warn", "fail": "bad"}
+_TONES: dict[str, Tone] = {"pass": "good", "unknown": "warn", "fail": "bad"}
 _FOUND: dict[str, Tone] = {"holds": "good", "rejected": "bad", "untestable": "calm"}
 _WIDTH = 600
 
@@ -61,9 +61,11 @@ def audit_section(fields: Fields) -> Section | None:
     if "models" not in fields:
         return None
     models = fields["models"]
-    lead = f"Take {to_one_line(fields['selected'])}. {to_one_line(fields['selection']['sentence'], _WIDTH)}"
+    selected = fields["selected"]
+    head = "Take none" if selected is None else f"Take {to_one_line(selected)}"
+    lead = f"{head}. {to_one_line(fields['selection']['sentence'], _WIDTH)}"
     blocks: list[Block] = [_tabulate_figures(fields)]
-    if any(model["cmip"] is not None for model in models):
+    if any(_has_interval(model) for model in models):
         blocks.append(_draw_cmip(models))
     if fields["positions"] is not None:
         blocks.append(_draw_perplexity(fields))
@@ -79,6 +81,7 @@ def _tabulate_figures(fields: Fields) -> Grid:
     rows = []
     for model in fields["models"]:
         cmip = model["cmip"]
+        excess = None if cmip is None else cmip.get("excess")
         rows.append(
             (
                 to_one_line(model["name"]),
@@ -87,20 +90,26 @@ def _tabulate_figures(fields: Fields) -> Grid:
                 _format_figure(model["ood_perplexity"], 4),
                 _format_figure(model["ndcg"], 3),
                 "–" if cmip is None else f"{cmip['estimate']:.3f}",
-                "–" if cmip is None else _format_p_value(cmip["p_value"]),
+                "–" if excess is None else f"{excess['estimate']:.3f}",
+                "–" if excess is None else _format_p_value(excess["p_value"]),
                 str(model["verdict"]),
             )
         )
     judged = fields["judged_items"]
     return Grid(
-        ("fit", "model", "perplexity", "shifted log", "nDCG", "CMIP", "p", "verdict"),
+        ("fit", "model", "perplexity", "shifted log", "nDCG", "CMIP", "excess", "p", "verdict"),
         rows,
-        numeric=("perplexity", "shifted log", "nDCG", "CMIP", "p"),
-        caption=f"nDCG and CMIP on {format_count(int(judged))} judged items."
+        numeric=("perplexity", "shifted log", "nDCG", "CMIP", "excess", "p"),
+        caption=f"nDCG and CMIP on {format_count(int(judged))} judged items; excess: CMIP beyond noise, and its p."
         if judged
         else "No judged items: no nDCG, no CMIP.",
         marks=[_TONES[model["verdict"]] for model in fields["models"]],
     )
+
+
+def _has_interval(model: Fields) -> bool:
+    """The estimator dv has none."""
+    return model["cmip"] is not None and model["cmip"]["low"] is not None
 
 
 def _draw_cmip(models: list[Fields]) -> Figure:
@@ -114,7 +123,7 @@ def _draw_cmip(models: list[Fields]) -> Figure:
             "text": f"{model['cmip']['estimate']:.3f} ({model['cmip']['low']:.3f} to {model['cmip']['high']:.3f})",
         }
         for model in models
-        if model["cmip"] is not None
+        if _has_interval(model)
     ]
     along = number_field("value", "CMIP in nats")
     down = name_field("label", axis={"domain": False, "ticks": False, "labelColor": INK})
@@ -136,8 +145,8 @@ def _draw_cmip(models: list[Fields]) -> Figure:
         chart(separate_labels(bars), 34 * len(bars) + 20, layers),
         "For each fit the information that its relevance shares with the logging policy's scores beyond the grades, "
         "with its 95% interval.",
-        "0 is debiased. A fit far to the right repeats the policy that made the log: it breaks when the ranking "
-        "changes.",
+        "A fit far to the right repeats the policy that made the log: it breaks when the ranking changes. Noise alone "
+        "moves a fit to the right of 0; the verdict is by what is in excess of that.",
     )
 
 

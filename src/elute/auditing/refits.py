@@ -1,0 +1,146 @@
+"""A fit made again on other clicks: what its relevance would be, had the same impressions been clicked otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute._util.matching import id_columns, match
+from elute.auditing.cmip.population import ClickLaw
+from elute.auditing.predictions import Subject, ranks_of
+from elute.cells.counts import Counts, sum_by_item
+from elute.errors import EluteError
+from elute.estimate.models.base import Estimator
+from elute.estimate.models.pbm import PBM
+from elute.estimate.models.registry import GIVEN, build
+from elute.fits.fit import Fit
+from elute.log import ClickLog, read_log
+from elute.progress import Progress, silent
+
+Floats = NDArray[np.float64]
+
+_SAME_MAXIMUM = ("em", "two-tower")
+"""They climb the likelihood that pbm maximises, in thousands of steps; redrawn clicks are fitted by pbm."""
+_OF_MODELS = ("seed", "tolerance", "max_iter", "prior", "relevance_prior", "clip", "self_normalised", "policy_aware")
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """`law`: how the fit says that clicks come about. `again`: relevance by item from other clicks on these cells."""
+
+    counts: Counts
+    law: ClickLaw
+    again: Callable[[NDArray[np.uint64]], Floats]
+
+
+class _AsFitted:
+    """The merging of a fit, read off its propensities: merged factors have one."""
+
+    method = "merge"
+
+    def __init__(self, table: pa.Table) -> None:
+        values = np.stack([table[name].to_numpy().astype(np.float64) for name in ("component", "propensity")])
+        self._code = np.unique(np.nan_to_num(values, nan=-1.0), axis=1, return_inverse=True)[1].ravel()
+        self._table = table
+
+    def pairs_of(self, factors: pa.Table) -> NDArray[np.integer]:
+        names = factors.column_names
+        code = self._code[match(id_columns(factors, names), id_columns(self._table, names))]
+        order = np.argsort(code, kind="stable")
+        same = code[order][1:] == code[order][:-1]
+        return np.stack((order[:-1][same], order[1:][same]), axis=1)
+
+
+def is_in_sample(subject: Subject, log: ClickLog, progress: Progress = silent) -> bool:
+    """Whether the fit was made from this very log: it goes by its name and filters, or has the same impressions and
+    clicks of every item. A table in memory has no name to go by."""
+    filters = log.filters.to_dict() if log.filters else None
+    named = subject.fit.provenance.log == log.engine.label and subject.fit.provenance.filters == filters
+    if named and isinstance(log.source, str):
+        return True
+    return has_same_clicks(subject.fit, log.counts(progress))
+
+
+def has_same_clicks(fit: Fit, counts: Counts) -> bool:
+    """Item by item."""
+    table, names = fit.relevance, counts.items.column_names
+    if table.num_rows != counts.n_items:
+        return False
+    at = match(id_columns(counts.items, names), id_columns(table, names))
+    if (at < 0).any():
+        return False
+    return all(
+        bool((np.asarray(table[name].to_numpy())[at] == sum_by_item(counts.offsets, part)).all())
+        for name, part in (("impressions", counts.impressions), ("clicks", counts.clicks))
+    )
+
+
+def find_fitted_counts(subject: Subject, log: ClickLog, progress: Progress = silent) -> Counts | None:
+    """The cells that a fit was made from: those of `log`, or of the log that it names; None where that is gone."""
+    if has_same_clicks(subject.fit, log.counts(progress)):
+        return log.counts(progress)
+    made = subject.fit.provenance
+    options = {**log.options, "where": None, "max_position": None, "min_factor_impressions": None}
+    options |= {name: value for name, value in (made.filters or {}).items() if name in options}
+    try:
+        with read_log(made.log, **options) as opened:
+            found = opened.counts(progress)
+            return found if has_same_clicks(subject.fit, found) else None
+    except EluteError:
+        return None
+
+
+def prepare_refit(fit: Fit, counts: Counts, examination: Floats | None) -> Refit:
+    """How to fit a model again. One of sessions, which reads pages, is taken for a position-based one with its
+    `examination` of each rank, held: relevance is then clicks over exposure."""
+    table = fit.propensities
+    if table is None:
+        return _hold(counts, np.zeros(1) if examination is None else examination)
+    names = counts.factors.column_names
+    at = match(id_columns(counts.factors, names), id_columns(table, names))
+    if (at < 0).any():
+        raise EluteError(f"{fit.label} lacks propensities of some factors of the log it names; fit again")
+    alpha = np.nan_to_num(table["propensity"].to_numpy().astype(np.float64)[at])
+    beta = np.zeros_like(alpha)
+    if "offset" in table.column_names:
+        beta = np.nan_to_num(table["offset"].to_numpy().astype(np.float64)[at])
+    plan = _AsFitted(table) if fit.provenance.options.get("plan") else None
+    model = _rebuild(fit, alpha, beta)
+    if isinstance(model, PBM):
+        model = model.fit(counts, plan, allow_unidentified=True).copy_for_refit()
+
+    def again(clicks: NDArray[np.uint64]) -> Floats:
+        drawn = replace(counts, clicks=clicks)
+        return np.asarray(model.fit(drawn, plan, allow_unidentified=True).relevance_values_, np.float64)
+
+    return Refit(counts, ClickLaw(alpha, beta), again)
+
+
+def _hold(counts: Counts, examination: Floats) -> Refit:
+    rank = np.minimum(ranks_of(counts.factors)[0], len(examination)) - 1
+    law = ClickLaw(examination[rank], np.zeros(len(rank)))
+    exposure = np.add.reduceat(counts.impressions * law.alpha[counts.factor], counts.offsets[:-1])
+
+    def again(clicks: NDArray[np.uint64]) -> Floats:
+        return np.where(exposure > 0, sum_by_item(counts.offsets, clicks) / np.where(exposure > 0, exposure, 1), np.nan)
+
+    return Refit(counts, law, again)
+
+
+def _rebuild(fit: Fit, alpha: Floats, beta: Floats) -> Estimator:
+    """The model, unfitted, with what it was given."""
+    if fit.model in _SAME_MAXIMUM:
+        return PBM(relevance_prior="none")
+    given: dict[str, Any] = {name: fit.provenance.options.get(name) for name in _OF_MODELS}
+    if fit.model in GIVEN:
+        given["propensities"] = alpha
+    if fit.model == "affine-ipw":
+        given["offsets"] = beta
+    if fit.model in ("dla", "affine"):
+        given["start"] = np.clip(alpha, 1e-3, 1.0)
+    return build(fit.model, **given)
