@@ -17,7 +17,8 @@ def fit(pages: list[list[tuple[int, int]]], rounds: int) -> tuple[dict[int, floa
     attraction: dict[int, float] = defaultdict(lambda: 0.5)
     examination: dict[tuple[int, int], float] = defaultdict(lambda: 0.5)
     for _ in range(rounds):
-        attracted, examined = defaultdict(lambda: [1.0, 2.0]), defaultdict(lambda: [1.0, 2.0])
+        attracted: dict[int, list[float]] = defaultdict(lambda: [1.0, 2.0])
+        examined: dict[tuple[int, int], list[float]] = defaultdict(lambda: [1.0, 2.0])
         for document, cell, clicked in seen:
             a, o = attraction[document], examination[cell]
             neither = 1.0 - a * o

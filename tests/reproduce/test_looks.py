@@ -8,6 +8,7 @@ import pytest
 from elute_reproduce.plans.fits import watch_plan
 from elute_reproduce.plans.links import LinkWorld, watch_link
 from elute_reproduce.plans.looks import LOOKS, PICKED, TASTES, WORLDS, judge, watch_worlds
+from elute_reproduce.study import Study
 
 
 def test_the_claims_hold_in_fewer_runs() -> None:
@@ -31,6 +32,6 @@ def test_more_looks_do_not_make_more_errors() -> None:
 
 @pytest.mark.parametrize("tastes", [0.0, 0.5])
 def test_whole_fits_find_the_ratio(tastes: float) -> None:
-    looks = watch_plan(2, 6, seed=9, tastes=tastes)
+    looks = watch_plan(Study(), 2, 6, seed=9, tastes=tastes)
     assert looks.ever_out == 0.0
     assert looks.runs == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import elute
 from elute.auditing.perplexity import perplexity
 from elute.errors import EluteError
 from elute.sessions.scores import compare, lose_bits, measure_mean, measure_perplexity
+from elute.verbs.holdout import By
 
 QUERIES = 60
 
@@ -80,7 +82,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("by", ["session", "query", "time"])
-def test_a_holdout_is_predicted_and_not_fitted(log: Path, by: str) -> None:
+def test_a_holdout_is_predicted_and_not_fitted(log: Path, by: By) -> None:
     found = elute.fit(log, "dctr", session="session_id", holdout=0.25, by=by)
     held = found.summary["holdout"]
     assert found.summary["sessions"] + held["pages"] == 900
@@ -102,11 +104,12 @@ def test_a_count_model_is_held_to_the_same(log: Path) -> None:
 
 
 def test_what_cannot_be_held_out_is_said(log: Path) -> None:
-    for given, says in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"holdout": 1.5}, "between 0 and 1"),
         ({"holdout": 0.2, "session": None}, "to hold out by session"),
         ({"holdout": 0.2, "by": "time", "time": "when"}, "to hold out by time"),
         ({"by": "query"}, "`holdout=`"),
-    ):
+    )
+    for given, says in cases:
         with pytest.raises(EluteError, match=says):
             elute.fit(log, "ctr", **{"session": "session_id", **given})

@@ -17,7 +17,8 @@ import numpy as np
 import optax
 
 from elute.clicks import Sessions, Training
-from elute.clicks.page import DevicePages, pick, to_device_pages
+from elute.clicks.base.trainer import pick
+from elute.clicks.page import DevicePages, to_device_pages
 from elute.clicks.structure.base import ClickStructure, log_pages
 from elute.clicks.structure.towers import Params
 from elute.progress import Progress

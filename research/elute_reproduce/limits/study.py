@@ -74,19 +74,27 @@ def run(study: Study) -> Reproduction:
 def _count_rejections(study: Study) -> Shares:
     """By world, size and test: 1 where rejected, 0 where it holds, NaN where untestable."""
     found: dict[tuple[str, int, str], list[float]] = defaultdict(list)
-    for code, world in enumerate(WORLDS):
-        number = study.seeds * WORLDS_A_SEED * (MORE if _TRUE[world] else 1)
-        for size in SIZES:
-            for run in range(number):
-                study.progress(f"{world}, {size}", run + 1, number)
-                log = draw(world, size, np.random.default_rng([2, code, size, run]))
-                fit = PBM(relevance_prior="none").fit(log.counts, allow_unidentified=True)
-                for finding in assess_assumptions(
-                    log.counts, fit, groups=log.groups, labels=log.relevance, seed=run, replicates=REPLICATES
-                ):
-                    share = {"rejected": 1.0, "holds": 0.0, "untestable": np.nan}[finding.verdict]
-                    found[world, size, finding.name].append(share)
+    jobs = [
+        (world, size, [2, code, size, run])
+        for code, world in enumerate(WORLDS)
+        for size in SIZES
+        for run in range(study.seeds * WORLDS_A_SEED * (MORE if _TRUE[world] else 1))
+    ]
+    for (world, size, _), shares in zip(jobs, study.map("worlds", _test_world, jobs), strict=True):
+        for test, share in shares.items():
+            found[world, size, test].append(share)
     return {key: np.array(values) for key, values in found.items()}
+
+
+def _test_world(world: str, size: int, seed: list[int]) -> dict[str, float]:
+    """By test."""
+    log = draw(world, size, np.random.default_rng(seed))
+    fit = PBM(relevance_prior="none").fit(log.counts, allow_unidentified=True)
+    findings = assess_assumptions(
+        log.counts, fit, groups=log.groups, labels=log.relevance, seed=seed[-1], replicates=REPLICATES
+    )
+    share = {"rejected": 1.0, "holds": 0.0, "untestable": np.nan}
+    return {finding.name: share[finding.verdict] for finding in findings}
 
 
 def _table(rejected: Shares) -> list[ComparedValue]:

@@ -57,6 +57,15 @@ class BoundsOutcome(NamedTuple):
     example: str | None
 
 
+def sum_outcomes(parts: list[BoundsOutcome]) -> BoundsOutcome:
+    """Of all logs of some parts."""
+    draws, held, falling, contradicted, pairs, ordered, more, wrong = (
+        sum(column) for column in zip(*(part[:8] for part in parts), strict=True)
+    )
+    example = next((part.example for part in parts if part.example), None)
+    return BoundsOutcome(draws, held, falling, contradicted, pairs, ordered, more, wrong, example)
+
+
 def build_pages(
     rng: np.random.Generator, queries: int, pages: int, blocks: list[list[int]], propensity: Floats, most: float = 1.0
 ) -> BoundedWorld:

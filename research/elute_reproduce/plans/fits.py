@@ -13,6 +13,7 @@ from elute.repair.looks.links import MeasuredLinks, measure_links
 from elute.repair.looks.sequence import plan_sequence
 from elute.verbs.repair import swap
 from elute_reproduce.plans.links import TARGET_SE, Looks, sum_up
+from elute_reproduce.study import Study
 
 POSITIONS = 6
 _BLOCK = 3
@@ -27,33 +28,39 @@ Rows = list[np.ndarray]
 """Item, position (from 0), user and click of every impression."""
 
 
-def watch_plan(runs: int, looks: int, seed: int = 0, tastes: float = 0.0) -> Looks:
-    """Positions 1 to 3 and 4 to 6 share no item; the median item was shown a handful of times. The plan is made from
+def watch_plan(study: Study, runs: int, looks: int, seed: int = 0, tastes: float = 0.0) -> Looks:
+    """A plan followed in so many runs."""
+    sequence = plan_sequence(TARGET_SE, 1)
+    found = study.map("runs", watch_run, [(run, looks, seed, tastes) for run in range(runs)])
+    errors, variances, shown = (np.array(column) for column in zip(*found, strict=True))
+    return sum_up(errors, variances, shown.sum(axis=0) // runs, sequence)
+
+
+def watch_run(run: int, looks: int, seed: int, tastes: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The error, its variance and the impressions of the new pair at every look.
+
+    Positions 1 to 3 and 4 to 6 share no item; the median item was shown a handful of times. The plan is made from
     the log, so that the item it picks is one that looked good there. `tastes`: half of the users click more by its
     root, half less; a user sees several results, and is known by a session column."""
     sequence = plan_sequence(TARGET_SE, 1)
-    errors, variances = np.zeros((runs, looks)), np.full((runs, looks), np.inf)
-    shown = np.zeros(looks, np.int64)
-    for run in range(runs):
-        rng = np.random.default_rng([seed, run])
-        r = rng.beta(1.0, 3.0, _ITEMS) / (1 + np.sqrt(tastes))
-        old = _draw_log(rng, r, tastes)
-        chosen = swap(_count(old), target_se=TARGET_SE).swaps[0]
-        item, source, target = chosen.item["doc_id"], chosen.source["position"] - 1, chosen.target["position"] - 1
-        needed = (1 / (r[item] * _O[[source, target]]) - 1) / (sequence.goal / 2)
-        steps = np.ceil((1.5 + 2 * tastes) * needed / looks).astype(int)
-        since = [part[:0] for part in old]
-        for look in range(looks):
-            fresh = [
-                _show(rng, r, item, *shown, tastes) for shown in zip((source, target), steps.tolist(), strict=True)
-            ]
-            since = [np.concatenate(parts) for parts in zip(since, *fresh, strict=True)]
-            found = _measure(old, since, item, source, target, tastes > 0)
-            if found.tied[0]:
-                errors[run, look] = found.log_ratio[0] - np.log(_O[source] / _O[target])
-                variances[run, look] = found.variance[0]
-            shown[look] += steps[1] * (look + 1)
-    return sum_up(errors, variances, shown // runs, sequence)
+    errors, variances, shown = np.zeros(looks), np.full(looks, np.inf), np.zeros(looks, np.int64)
+    rng = np.random.default_rng([seed, run])
+    r = rng.beta(1.0, 3.0, _ITEMS) / (1 + np.sqrt(tastes))
+    old = _draw_log(rng, r, tastes)
+    chosen = swap(_count(old), target_se=TARGET_SE).swaps[0]
+    item, source, target = chosen.item["doc_id"], chosen.source["position"] - 1, chosen.target["position"] - 1
+    needed = (1 / (r[item] * _O[[source, target]]) - 1) / (sequence.goal / 2)
+    steps = np.ceil((1.5 + 2 * tastes) * needed / looks).astype(int)
+    since = [part[:0] for part in old]
+    for look in range(looks):
+        fresh = [_show(rng, r, item, *pair, tastes) for pair in zip((source, target), steps.tolist(), strict=True)]
+        since = [np.concatenate(parts) for parts in zip(since, *fresh, strict=True)]
+        found = _measure(old, since, item, source, target, tastes > 0)
+        if found.tied[0]:
+            errors[look] = found.log_ratio[0] - np.log(_O[source] / _O[target])
+            variances[look] = found.variance[0]
+        shown[look] = steps[1] * (look + 1)
+    return errors, variances, shown
 
 
 def _draw_log(rng: np.random.Generator, r: np.ndarray, tastes: float) -> Rows:

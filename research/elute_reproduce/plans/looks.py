@@ -31,8 +31,7 @@ def run(study: Study) -> Reproduction:
     """The number of runs is fixed: it is what the answer's precision rests on."""
     found = watch_worlds(RUNS)
     for number, (name, tastes) in enumerate((("whole fits", 0.0), ("whole fits, users have tastes", 0.5))):
-        study.progress(name, number, 2)
-        found[name] = watch_plan(FITS, LOOKS, number, tastes)
+        found[name] = watch_plan(study, FITS, LOOKS, number, tastes)
     blind = watch_link(WORLDS[TASTES], RUNS, LOOKS, np.random.default_rng([1, 2]), with_clusters=False)
     picked = {name: watch_link(world, RUNS, LOOKS, np.random.default_rng(3)) for name, world in PICKED.items()}
     return Reproduction(

@@ -67,11 +67,11 @@ class Promise(NamedTuple):
 def run(study: Study) -> Reproduction:
     """Every world, every way."""
     found: defaultdict[tuple[str, str], list[Tried]] = defaultdict(list)
-    for at, (name, world) in enumerate(WORLDS.items()):
-        for number in range(study.seeds * _LOGS):
-            study.progress(name, number, study.seeds * _LOGS)
-            for way, tried in _try_log(world, [number, at]).items():
-                found[name, way].append(tried)
+    logs = [(name, [number, at]) for at, name in enumerate(WORLDS) for number in range(study.seeds * _LOGS)]
+    tries = study.map("logs", _try_log, [(WORLDS[name], seed) for name, seed in logs])
+    for (name, _), ways in zip(logs, tries, strict=True):
+        for way, tried in ways.items():
+            found[name, way].append(tried)
     summed = {key: _sum_up(tries) for key, tries in found.items()}
     compared = [
         ComparedValue({"world": world, "way": way, "figure": figure}, (value,))
@@ -161,9 +161,9 @@ def _measure(
     names = to_rows(before.counts.factors, range(before.counts.n_factors))
     code = np.array([known[row_key(name)] for name in names])
     off = np.log(fitted[code]) - np.log(truth_of(world, before.counts.factors))
-    away = (off - off[errors.reference]) / errors.log_se
-    free = (errors.reference != np.arange(len(names))) & np.isfinite(away)
-    return Tried(away[free], errors.largest or np.nan, reached, promise.lost, lost, promise.moved, promise.lengths)
+    free = (errors.reference != np.arange(len(names))) & (errors.log_se > 0) & np.isfinite(off)
+    away = (off - off[errors.reference])[free] / errors.log_se[free]
+    return Tried(away, errors.largest or np.nan, reached, promise.lost, lost, promise.moved, promise.lengths)
 
 
 def _find_largest(counts: Counts, propensity: Floats) -> float:

@@ -12,7 +12,6 @@ from elute.auditing.cmip.within import rank_within
 from elute.cells.counts import Cells
 from elute_reproduce.cmip import calibrated as study
 from elute_reproduce.cmip.sparse_world import draw_log, fit_model
-from elute_reproduce.study import Study
 
 
 def draw_cells(relevance, shown, alpha, seed=0):
@@ -65,15 +64,15 @@ def test_the_statistic_is_the_copula_estimate_of_cmip():
 
 @pytest.mark.parametrize(("name", "word"), [("true IPW", "pass"), ("naive", "fail"), ("DCTR", "fail")])
 def test_right_passes_and_wrong_fails_where_clicks_suffice(name, word):
-    verdicts = [o.verdict for o in study.audit_runs(study.LogSize(86, 100, 86), name, 3, Study())]
+    verdicts = [study.audit_run(study.LogSize(86, 100, 86), name, run).verdict for run in range(3)]
     assert verdicts == [word] * 3
 
 
 def test_pbm_does_not_fail_and_few_labels_are_unknown():
-    dense = [o.verdict for o in study.audit_runs(study.LogSize(86, 1_000, 86), "PBM", 3, Study())]
+    dense = [study.audit_run(study.LogSize(86, 1_000, 86), "PBM", run).verdict for run in range(3)]
     assert "fail" not in dense
     assert "pass" in dense
-    few = study.audit_runs(study.LogSize(86, 10, 6), "true IPW", 2, Study())
+    few = [study.audit_run(study.LogSize(86, 10, 6), "true IPW", run) for run in range(2)]
     assert [o.verdict for o in few] == ["unknown"] * 2
 
 

@@ -22,8 +22,8 @@ from reference.plain_information import gaussian_pair, kraskov, of_correlation, 
 
 
 def stratum(x, y):
-    ranks = [stats.rankdata(values, "ordinal") - 1 for values in (x, y)]
-    return Stratum(0.0, *ranks, *ranks, np.arange(len(ranks[0])))
+    first, second = (stats.rankdata(values, "ordinal") - 1 for values in (x, y))
+    return Stratum(0.0, first, second, first, second, np.arange(len(first)))
 
 
 def independent(n, rng):

@@ -39,20 +39,20 @@ def test_query_effects_do_not_reject_a_true_null():
     """As published the test takes them for bias in half of all draws; within queries it keeps its level."""
     published = within = 0
     for seed in range(150):
-        *given_, query = draw(0.8, seed)
-        published += cmip(*given_, "copula", seed, 39).p_value <= 0.05
-        within += cmip(*given_, "copula", seed, 39, query).p_value <= 0.05
+        scores, policy, grade, query = draw(0.8, seed)
+        published += cmip(scores, policy, grade, "copula", seed, 39).p_value <= 0.05
+        within += cmip(scores, policy, grade, "copula", seed, 39, query).p_value <= 0.05
     assert published > 0.3 * 150
     assert 0.01 * 150 <= within <= 0.1 * 150
 
 
 def test_bias_is_found_within_queries():
-    *given_, query = draw(0.5, 0, bias=0.5)
-    found = cmip(*given_, "copula", queries=query)
+    scores, policy, grade, query = draw(0.5, 0, bias=0.5)
+    found = cmip(scores, policy, grade, "copula", queries=query)
     assert found.p_value == 0.001
     assert found.low > 0
-    shifted = given_[1] + 100 * np.random.default_rng(1).standard_normal(86)[query]
-    again = cmip(given_[0], shifted, given_[2], "copula", queries=query)
+    shifted = policy + 100 * np.random.default_rng(1).standard_normal(86)[query]
+    again = cmip(scores, shifted, grade, "copula", queries=query)
     assert again == found  # what a query's scores share does not matter
 
 

@@ -49,6 +49,7 @@ def reproduce(name: str | None, data: Path | None, seeds: int, out: str | None, 
     Without a NAME, list what there is.
     """
     import json
+    import os
 
     from rich.console import Console
 
@@ -66,7 +67,8 @@ def reproduce(name: str | None, data: Path | None, seeds: int, out: str | None, 
             click.echo(f"{known:<32}{shows}")
         return
     with Reporter() as progress:
-        result = reproduce(name, Study(data, seeds, progress, None if out is None else Path(out)))
+        cores = len(os.sched_getaffinity(0))
+        result = reproduce(name, Study(data, seeds, progress, None if out is None else Path(out), cores))
     if out is not None:
         written = page.write(out, result)
     if as_json:

@@ -153,11 +153,11 @@ def _draw_batches(
         width = min(size, 1 << max(len(part) - 1, 0).bit_length())
         for start in range(0, len(part), width):
             chosen = rows[start : start + width]
-            yield _pick(pages, jnp.asarray(np.pad(chosen, (0, width - len(chosen)), constant_values=-1))), len(chosen)
+            yield pick(pages, jnp.asarray(np.pad(chosen, (0, width - len(chosen)), constant_values=-1))), len(chosen)
 
 
 @jax.jit
-def _pick(pages: DevicePages, rows: jax.Array) -> DevicePages:
+def pick(pages: DevicePages, rows: jax.Array) -> DevicePages:
     """Some rows; a row of -1 is a session without documents."""
     picked = DevicePages(*(jnp.take(values, rows, axis=0, mode="clip") for values in pages))
     return picked._replace(length=jnp.where(rows < 0, 0, picked.length))
