@@ -16,6 +16,8 @@ from elute.progress import Progress, silent
 
 Found = TypeVar("Found")
 
+_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
 SEEDS = 10
 """Runs to average over, as in the papers."""
 
@@ -47,12 +49,13 @@ class Study:
                 self.progress(words, len(found), len(jobs))
                 found.append(task(*job))
             return found
-        os.environ["NUMBA_NUM_THREADS"] = "1"  # read where a process starts: the processes are all the cores
+        os.environ |= dict.fromkeys(_THREADS, "1")  # read where a process starts: the processes are all the cores
         with ProcessPoolExecutor(min(self.cores, len(jobs)), mp_context=get_context("spawn")) as pool:
             for one in [pool.submit(task, *job) for job in jobs]:
                 self.progress(words, len(found), len(jobs))
                 found.append(one.result())
-        del os.environ["NUMBA_NUM_THREADS"]
+        for name in _THREADS:
+            del os.environ[name]
         return found
 
     def generators(self, count: int = 1) -> list[list[np.random.Generator]]:

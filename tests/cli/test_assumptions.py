@@ -83,7 +83,7 @@ def test_what_hangs_loose_is_named(tmp_path: Path) -> None:
     [
         ("query_id,doc_id,grade\nnone,such,1\n", "no item of the log has a label in"),
         ("query_id,doc_id,stars\n1,d1-1,1\n", "has no column 'grade'"),
-        ("query_id,doc_id,grade\n1,d1-1,1\n1,d1-1,2\n", "1 rows repeat an item"),
+        ("query_id,doc_id,grade\n1,d1-1,1\n1,d1-1,2\n", "1 items have more than one grade"),
     ],
 )
 def test_labels_that_cannot_be_used(tmp_path: Path, labels: str, message: str) -> None:

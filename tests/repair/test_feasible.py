@@ -63,7 +63,7 @@ def test_every_candidate_is_feasible_and_the_strongest_of_its_place(
     assert set(movable.fixed) == {"device"}
     owner = np.repeat(np.arange(len(traffic.offsets) - 1), np.diff(traffic.offsets))
     plain = [Impressions(*map(int, row)) for row in zip(owner, *traffic[1:4], strict=True)]
-    found = list_swaps(traffic, expected, movable.kind, pages, Allowed(), linking)
+    found = list_swaps(traffic, expected, movable.kind, movable.place, pages, Allowed(), linking)
 
     def part(t: int) -> int:
         return int(expected.part[t])
@@ -102,7 +102,7 @@ def test_loss_is_that_of_exchanging_two_results(cells: list[tuple[int, int, int,
     owner = np.repeat(np.arange(len(traffic.offsets) - 1), np.diff(traffic.offsets))
     plain = [Impressions(*map(int, row)) for row in zip(owner, *traffic[1:4], strict=True)]
     kind = np.zeros(check.counts.n_factors, np.int64)
-    found = list_swaps(traffic, expect(check, r, o), kind, 1.0, Allowed(), False)
+    found = list_swaps(traffic, expect(check, r, o), kind, np.arange(len(kind)), 1.0, Allowed(), False)
     for q, x, t, loss in zip(found.query, found.item, found.target, found.loss, strict=True):
         assert max(loss, 0.0) == pytest.approx(
             lose(plain, int(x), int(q), int(t), r.__getitem__, o.__getitem__), abs=1e-12
@@ -117,7 +117,7 @@ def test_a_plan_joins_what_can_be_joined_and_no_more(cells: list[tuple[int, int,
     r, o = rng.uniform(0.05, 0.9, check.counts.n_items), rng.uniform(0.1, 1.0, check.counts.n_factors)
     plan = elute.swap(check, r, o, share=share)
     expected, traffic, movable = expect(check, r, o), find_traffic(check), find_movable(check)
-    swaps = list_swaps(traffic, expected, movable.kind, share, Allowed(), True)
+    swaps = list_swaps(traffic, expected, movable.kind, movable.place, share, Allowed(), True)
     pairs = list(zip(expected.home[swaps.item].tolist(), expected.part[swaps.target].tolist(), strict=True))
     assert plan.parts_before == expected.parts
     assert plan.parts_after >= join(range(expected.parts), pairs)
@@ -129,7 +129,7 @@ def test_a_plan_joins_what_can_be_joined_and_no_more(cells: list[tuple[int, int,
         assert swap.item["query_id"] == swap.query
         assert 0 < swap.click_probability < 1 and swap.users_lose >= 0 and swap.cost >= 0
         shown[swap.query] = shown.get(swap.query, 0) + swap.impressions
-    pages, membership = count_pages(traffic, movable.kind), check.counts.membership
+    pages, membership = count_pages(traffic, movable.kind, movable.place), check.counts.membership
     assert membership is not None
     for query, impressions in shown.items():
         code = next(

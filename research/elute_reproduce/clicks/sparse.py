@@ -13,7 +13,7 @@ from elute.io.sessions import read_sessions
 from elute.log import read_log
 from elute.reporting.charts import specs
 from elute.sessions.fit import fit_log
-from elute.sessions.scores import Figure, compare, lose_bits, measure_mean, measure_perplexity
+from elute.sessions.scores import HeldOutFigure, compare, lose_bits, measure_mean, measure_perplexity
 from elute_reproduce.clicks.plain_em import fit_em, last_clicks
 from elute_reproduce.clicks.sparse_worlds import ALPHA, EXAMINATION, GAMMA, SparseWorld, draw_world
 from elute_reproduce.fit.yandex import find_folder
@@ -108,7 +108,7 @@ def _miss(examination: Floats) -> float:
     return float(np.abs(np.log(np.maximum(ratio[1:], 1e-3))).mean())
 
 
-def _measure(p: Floats, pages: Sessions) -> Figure:
+def _measure(p: Floats, pages: Sessions) -> HeldOutFigure:
     mask = pages.mask
     queries, query = np.unique(pages.query, return_inverse=True)
     place = np.broadcast_to(np.arange(pages.width), mask.shape)[mask]
@@ -171,8 +171,8 @@ def _tabulate(found: Found) -> str:
 def _judge_yandex(study: Study) -> tuple[str, tuple[Claim, ...]]:
     """The table of the Yandex log, and which differences from the best are real."""
     folder = find_folder(study.data)
-    given: dict[str, Figure] = {}
-    likelihood: dict[str, Figure] = {}
+    given: dict[str, HeldOutFigure] = {}
+    likelihood: dict[str, HeldOutFigure] = {}
     with read_log(str(folder / "train.parquet"), session="session_id") as log:
         for name in ON_YANDEX:
             study.progress(name, 0, 0)

@@ -32,13 +32,14 @@ _GAP = 60.0
 class ApartWorld:
     """`queries` of 14 documents, of which ten are shown; `blocks`: where the page is cut, so that documents change
     places within blocks only; `noise` of the ranker within them. `contexts`: kinds of results, drawn for every
-    result."""
+    result. `fold`: what is left of examination beyond the first block."""
 
     queries: int
     pages: int
     blocks: tuple[int, ...]
     noise: float = 1.0
     contexts: int = 0
+    fold: float = 1.0
 
     @property
     def bias(self) -> str:
@@ -60,6 +61,7 @@ class ApartWorld:
             np.array([f"d{d}" for _ in range(self.queries) for d in range(_DOCUMENTS)]),
         )
         seen = np.arange(1.0, PLACES + 1) ** -0.8
+        seen[self.blocks[0] :] *= self.fold
         user: PositionBased | ContextualPositionBased = PositionBased(seen)
         if self.contexts:
             slope = np.linspace(-0.4, 0.4, self.contexts)[:, None]
@@ -68,11 +70,14 @@ class ApartWorld:
         return World(data, policy, user, relevance.ravel(), width=PLACES, contexts=self.contexts)
 
 
+FOLD = "a fold where pages are cut"
+
 WORLDS = {
     "two blocks": ApartWorld(100, 20_000, (4,)),
     "three blocks": ApartWorld(100, 30_000, (3, 6)),
     "queries that come rarely": ApartWorld(2_000, 24_000, (4,)),
     "with contexts": ApartWorld(60, 40_000, (5,), contexts=3),
+    FOLD: ApartWorld(100, 20_000, (4,), fold=0.5),
 }
 
 

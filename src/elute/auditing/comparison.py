@@ -105,6 +105,10 @@ class Comparison:
     def selected(self) -> str | None:
         return None if self.selection.model is None else self.models[self.selection.model].name
 
+    def add_note(self, note: str) -> Comparison:
+        """The same, with a note on every model."""
+        return replace(self, models=tuple(replace(model, notes=(note, *model.notes)) for model in self.models))
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "models": [model.to_dict() for model in self.models],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from elute.progress import Progress, silent
 Floats = NDArray[np.float64]
 
 _SAME_MAXIMUM = ("em", "two-tower")
-"""They climb the likelihood that pbm maximises, in thousands of steps; redrawn clicks are fitted by pbm."""
+"""They climb the likelihood that pbm maximises, with relevance up to 1, in thousands of steps; redrawn clicks are
+fitted by pbm, and relevance above 1 is cut."""
 _OF_MODELS = ("seed", "tolerance", "max_iter", "prior", "relevance_prior", "clip", "self_normalised", "policy_aware")
 
 
@@ -57,11 +59,11 @@ class _AsFitted:
 
 
 def is_in_sample(subject: Subject, log: ClickLog, progress: Progress = silent) -> bool:
-    """Whether the fit was made from this very log: it goes by its name and filters, or has the same impressions and
-    clicks of every item. A table in memory has no name to go by."""
+    """Whether the fit was made from this very log, or from some of its rows: it goes by its name, with the same filters
+    or none, or has the same impressions and clicks of every item. A table in memory has no name to go by."""
     filters = log.filters.to_dict() if log.filters else None
-    named = subject.fit.provenance.log == log.engine.label and subject.fit.provenance.filters == filters
-    if named and isinstance(log.source, str):
+    named = subject.fit.provenance.log == log.engine.label and filters in (None, subject.fit.provenance.filters)
+    if named and isinstance(log.source, str | Path):
         return True
     return has_same_clicks(subject.fit, log.counts(progress))
 
@@ -116,7 +118,8 @@ def prepare_refit(fit: Fit, counts: Counts, examination: Floats | None) -> Refit
 
     def again(clicks: NDArray[np.uint64]) -> Floats:
         drawn = replace(counts, clicks=clicks)
-        return np.asarray(model.fit(drawn, plan, allow_unidentified=True).relevance_values_, np.float64)
+        found = np.asarray(model.fit(drawn, plan, allow_unidentified=True).relevance_values_, np.float64)
+        return np.minimum(found, 1.0) if fit.model in _SAME_MAXIMUM else found
 
     return Refit(counts, ClickLaw(alpha, beta), again)
 

@@ -20,9 +20,10 @@ from elute.repair.swapping.anywhere import list_more_anywhere, list_swaps_anywhe
 from elute.repair.swapping.comparison import compare_designs, describe_forecast
 from elute.repair.swapping.constraints import Constraints, translate
 from elute.repair.swapping.designs import TOP
+from elute.repair.swapping.exchange import show_exchanged
 from elute.repair.swapping.expected import Outlook, expect, to_fitted_cells
 from elute.repair.swapping.feasible import NO_SWAPS_YET, FeasibleSwaps, list_swaps
-from elute.repair.swapping.forecast import Errors, Forecast, ShownAnew, find_effects
+from elute.repair.swapping.forecast import Errors, Forecast, find_effects
 from elute.repair.swapping.links import PartLink, find_links, join_parts, price
 from elute.repair.swapping.movable import Movable, find_movable
 from elute.repair.swapping.obstacles import Obstacle, find_obstacles
@@ -47,14 +48,14 @@ class _Ground(NamedTuple):
 
     def list_links(self, expected: Outlook, pages: float, allowed: Allowed) -> FeasibleSwaps:
         """Swaps that link parts."""
-        given = self.traffic, expected, self.movable.kind, pages, allowed
+        given = self.traffic, expected, self.movable.kind, self.movable.place, pages, allowed
         if self.check.log.roles.query is None:
             return list_swaps_anywhere(self.check.counts, *given)
         return list_swaps(*given, linking=True)
 
     def list_more(self) -> FeasibleSwaps:
         """Swaps that make propensities more certain."""
-        given = self.traffic, self.expected, self.movable.kind, self.pages, self.allowed
+        given = self.traffic, self.expected, self.movable.kind, self.movable.place, self.pages, self.allowed
         if self.check.log.roles.query is None:
             return list_more_anywhere(self.check.counts, *given)
         return list_swaps(*given, linking=False)
@@ -97,7 +98,7 @@ def plan_swaps(
     ground = _Ground(check, limits, allowed, movable, find_traffic(check), expected)
     effect = float(np.median(find_effects(check)))
     needed = effect / target_se**2
-    pages = count_pages(ground.traffic, movable.kind)
+    pages = count_pages(ground.traffic, movable.kind, movable.place)
     free = np.floor(ground.pages * pages).astype(np.int64)
     links = find_links(ground.list_links(expected, ground.pages, allowed), expected, free, needed)
     chosen, unspent = _Chosen.of_links(links), 0
@@ -105,7 +106,9 @@ def plan_swaps(
         cells, effects = to_fitted_cells(check.counts, expected), find_effects(check)
         spent = spend_within(cells, chosen.swaps, ground.list_more(), free, budget, objective, effects)
         chosen, unspent = _Chosen(spent.swaps, spent.impressions), spent.unspent
-    forecast = Forecast(check, expected, chosen.shown)
+    swaps = chosen.swaps
+    shown = show_exchanged(ground.traffic, movable, swaps.item, swaps.target, swaps.query, chosen.impressions)
+    forecast = Forecast(check, expected, shown)
     before, after = forecast.measure(0.0), forecast.measure()
     changed = np.bincount(chosen.swaps.query, chosen.impressions, len(pages))
     longest = float((changed / np.maximum(pages, 1)).max(initial=0.0)) / limits.share
@@ -150,10 +153,6 @@ class _Chosen(NamedTuple):
         for link in links:
             swaps = swaps.append(link.swaps)
         return cls(swaps, np.concatenate([np.empty(0, np.int64), *(link.impressions for link in links)]))
-
-    @property
-    def shown(self) -> ShownAnew:
-        return ShownAnew(self.swaps.item, self.swaps.target, self.impressions.astype(np.float64))
 
 
 def _compare(ground: _Ground, target_se: float, reached: Errors, top: int) -> tuple[dict[str, Any], ...]:

@@ -24,7 +24,7 @@ _LEAST = 1e-12
 """A probability nearer to 0 or 1 than this is not taken at its word."""
 
 
-class Figure(NamedTuple):
+class HeldOutFigure(NamedTuple):
     """An estimate and, by query, its influence on it."""
 
     estimate: float
@@ -59,16 +59,16 @@ class PageScores(NamedTuple):
     """Of one model on some pages: perplexity of each click alone and given the clicks above, log-likelihood of a
     page."""
 
-    perplexity: Figure
-    conditional_perplexity: Figure
-    page_log_likelihood: Figure | None
+    perplexity: HeldOutFigure
+    conditional_perplexity: HeldOutFigure
+    page_log_likelihood: HeldOutFigure | None
 
     def to_dict(self) -> dict[str, Any]:
         """By name."""
         return {name: None if one is None else one.to_dict() for name, one in self._asdict().items()}
 
 
-def measure_perplexity(bits: Floats, weights: Floats, rank: Codes, query: Codes, queries: int) -> Figure:
+def measure_perplexity(bits: Floats, weights: Floats, rank: Codes, query: Codes, queries: int) -> HeldOutFigure:
     """`bits` lost on impressions (or cells of `weights` of them), at these ranks from 0, of these queries."""
     ranks = int(rank.max(initial=0)) + 1
     key = query.astype(np.int64) * ranks + rank
@@ -79,14 +79,14 @@ def measure_perplexity(bits: Floats, weights: Floats, rank: Codes, query: Codes,
     mean = lost.sum(axis=0) / total
     at_rank = np.exp2(mean)
     influence = ((lost - mean * shown) / total * at_rank * np.log(2.0)).mean(axis=1)
-    return Figure(float(at_rank.mean()), influence)
+    return HeldOutFigure(float(at_rank.mean()), influence)
 
 
-def measure_mean(values: Floats, query: Codes, queries: int) -> Figure:
+def measure_mean(values: Floats, query: Codes, queries: int) -> HeldOutFigure:
     """Of values by page."""
     mean = float(values.mean())
     sums, pages = np.bincount(query, values, queries), np.bincount(query, minlength=queries)
-    return Figure(mean, (sums - mean * pages) / max(len(values), 1))
+    return HeldOutFigure(mean, (sums - mean * pages) / max(len(values), 1))
 
 
 def lose_bits(probability: Floats, clicked: NDArray[Any]) -> Floats:
@@ -95,7 +95,7 @@ def lose_bits(probability: Floats, clicked: NDArray[Any]) -> Floats:
     return -np.where(clicked, np.log2(p), np.log2(1.0 - p))
 
 
-def compare(one: Figure, other: Figure) -> PairedDifference:
+def compare(one: HeldOutFigure, other: HeldOutFigure) -> PairedDifference:
     """`one` less `other`, of the same queries."""
     difference, each = one.estimate - other.estimate, one.influence - other.influence
     error, queries = _spread(each), len(each)

@@ -30,6 +30,7 @@ from elute.estimate.models.pbm import PBM
 from elute.fits.fit import Fit
 from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
+from elute.verbs.holdout import find_held_out
 
 FitSource: TypeAlias = Fit | str | Path
 """A fit, or the folder of one."""
@@ -53,7 +54,8 @@ def audit(
 ) -> Audit:
     """Is a fit debiased, which of several is to be trusted, and do their assumptions hold?
 
-    Clicks of `log` are predicted (perplexity). With `labels` (items and their `grade`; the log itself will do;
+    Clicks of `log` are predicted (perplexity); where all fits are of this log with the same part held out, those of
+    that part. With `labels` (items and their `grade`; the log itself will do;
     `negative_grades="zero"` takes grades below 0 for "not relevant") relevance is compared with grades (nDCG), and what
     it still shares with the order of the logging policy beyond the grades is measured (CMIP, by `estimator`) and tested
     against what noise alone makes of it (excess). `policy_scores`: what the policy ranked by, or ranks; by default the
@@ -74,13 +76,19 @@ def audit(
     findings = tuple(_test(opened, groups, labels, grade, seed, progress)) if assumptions else None
     found = None
     if given:
-        subjects = [Subject.from_fit(fit if isinstance(fit, Fit) else Fit.load(fit), opened.roles) for fit in given]
+        loaded = [fit if isinstance(fit, Fit) else Fit.load(fit) for fit in given]
+        subjects = [Subject.from_fit(fit, opened.roles) for fit in loaded]
         shifted = None if shifted_log is None else as_log(shifted_log, **columns)
         judged = None
         if labels is not None:
             judged = settle_negative_grades(read_labels(labels, opened.roles, grade), negative_grades)
         scores = None if judged is None else _read_policy(opened, policy_scores, progress)
-        found = compare(subjects, opened, shifted, judged, scores, estimator, seed, progress)
+        held = find_held_out(loaded, opened)
+        if held is None:
+            found = compare(subjects, opened, shifted, judged, scores, estimator, seed, progress)
+        else:
+            with held[0] as unseen:
+                found = compare(subjects, unseen, shifted, judged, scores, estimator, seed, progress).add_note(held[1])
     made = opened.provenance().with_options(
         labels=labels,
         grade=None if grade == GRADE else grade,

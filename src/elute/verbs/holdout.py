@@ -6,7 +6,8 @@ out where a hash of its id is small; by time, the last of them are.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.log import ClickLog, read_log
 from elute.progress import Progress
-from elute.sessions.scores import Figure, PageScores, compare, lose_bits, measure_mean, measure_perplexity
+from elute.sessions.scores import HeldOutFigure, PageScores, compare, lose_bits, measure_mean, measure_perplexity
 
 By = Literal["session", "query", "time"]
 TIME = "timestamp"
@@ -41,6 +42,21 @@ def split_log(log: ClickLog, share: float, by: By, time: str, seed: int) -> tupl
     both = [f"({where}) AND {part}" if where else part for part in (f"NOT ({held})", f"({held})")]
     train, rest = (read_log(log.source, **{**log.options, "where": part}) for part in both)
     return train, rest
+
+
+def find_held_out(fits: Sequence[Fit], log: ClickLog) -> tuple[ClickLog, str] | None:
+    """The part of a log that none of the fits has seen, and what it is, where all of them were made from this log with
+    the same part held out."""
+    made = [fit.provenance for fit in fits]
+    splits: list[dict[str, Any]] = [
+        {name: one.options.get(name) for name in ("holdout", "by", "time", "seed")} for one in made
+    ]
+    first, known = splits[0], {one.log for one in made} == {log.engine.label} and not log.filters
+    if first["holdout"] is None or not known or any(one != first for one in splits):
+        return None
+    share, by = float(first["holdout"]), cast(By, first["by"] or "session")
+    held = split_log(log, share, by, first["time"] or TIME, first["seed"] or 0)[1]
+    return held, f"predicted are the {share:.0%} of the log that were held out by {by}: no fit has seen them"
 
 
 def _write_condition(log: ClickLog, share: float, by: By, time: str, seed: int) -> str:
@@ -81,7 +97,7 @@ def score_fit(fit: Fit, train: ClickLog, held: ClickLog, progress: Progress) -> 
     }
 
 
-def _write_sentence(scores: PageScores, by_rank: Figure, low: float, high: float) -> str:
+def _write_sentence(scores: PageScores, by_rank: HeldOutFigure, low: float, high: float) -> str:
     given = scores.conditional_perplexity.to_dict()
     told = "cannot be told from" if not (high < 0 or low > 0) else "better than" if high < 0 else "WORSE than"
     ends = "" if given["low"] is None else f" ({given['low']:.4f} to {given['high']:.4f})"
@@ -91,7 +107,7 @@ def _write_sentence(scores: PageScores, by_rank: Figure, low: float, high: float
     )
 
 
-Scored = tuple[PageScores, Figure, dict[str, Any]]
+Scored = tuple[PageScores, HeldOutFigure, dict[str, Any]]
 
 
 def _score_sessions(fit: Fit, train: ClickLog, held: ClickLog) -> Scored:
@@ -116,7 +132,7 @@ def _score_sessions(fit: Fit, train: ClickLog, held: ClickLog) -> Scored:
     place = np.broadcast_to(np.arange(pages.width), mask.shape)[mask]
     of_query = np.repeat(query, pages.length)
 
-    def measure(p: Floats) -> Figure:
+    def measure(p: Floats) -> HeldOutFigure:
         return measure_perplexity(lose_bits(p[mask], clicked[mask]), np.ones(mask.sum()), place, of_query, queries)
 
     alone, given = model.predict_clicks(pages), model.predict_conditional_clicks(pages)
@@ -148,7 +164,7 @@ def _score_cells(fit: Fit, train: ClickLog, held: ClickLog, progress: Progress) 
     rank = ranks_of(counts.factors)[0][counts.factor] - 1
     shown, clicks = counts.impressions.astype(np.float64), counts.clicks.astype(np.float64)
 
-    def measure(q: Floats) -> Figure:
+    def measure(q: Floats) -> HeldOutFigure:
         hit, miss = (lose_bits(q, np.full(len(q), what)) for what in (True, False))
         bits = clicks * hit + (shown - clicks) * miss
         return measure_perplexity(bits, shown, rank, query[item], queries)

@@ -28,7 +28,7 @@ _POOL = 1000
 
 
 def list_swaps_anywhere(
-    counts: Counts, traffic: Traffic, expected: Outlook, kind: Ints, pages: float, allowed: Allowed
+    counts: Counts, traffic: Traffic, expected: Outlook, kind: Ints, place: Ints, pages: float, allowed: Allowed
 ) -> FeasibleSwaps:
     """Swaps that hold a spanning tree of least cost, as far as there is one."""
     cells = to_fitted_cells(counts, expected)
@@ -42,11 +42,11 @@ def list_swaps_anywhere(
         found = find_minimum_swaps(cells, replace(allowed, only_positions=targets, only_sources=inside)).swaps
         rows.append((found.item, found.source, found.target))
     item, source, target = (np.concatenate(column) for column in zip(*rows, strict=True))
-    return _describe(counts, expected, kind, seen, most, item, source, target)
+    return _describe(counts, expected, kind, place, seen, most, item, source, target)
 
 
 def list_more_anywhere(
-    counts: Counts, traffic: Traffic, expected: Outlook, kind: Ints, pages: float, allowed: Allowed
+    counts: Counts, traffic: Traffic, expected: Outlook, kind: Ints, place: Ints, pages: float, allowed: Allowed
 ) -> FeasibleSwaps:
     """For every factor, the item that tells most of it, of those of which most is known."""
     seen = np.bincount(traffic.factor, traffic.impressions, len(kind)).astype(np.float64)
@@ -69,7 +69,7 @@ def list_more_anywhere(
         most,
     )
     target = np.flatnonzero(item >= 0)
-    return _describe(counts, expected, kind, seen, most, item[target], source[target], target)
+    return _describe(counts, expected, kind, place, seen, most, item[target], source[target], target)
 
 
 @jit
@@ -106,7 +106,15 @@ def _choose(
 
 
 def _describe(
-    counts: Counts, expected: Outlook, kind: Ints, seen: Floats, most: Ints, item: Ints, source: Ints, target: Ints
+    counts: Counts,
+    expected: Outlook,
+    kind: Ints,
+    place: Ints,
+    seen: Floats,
+    most: Ints,
+    item: Ints,
+    source: Ints,
+    target: Ints,
 ) -> FeasibleSwaps:
     gain, known = most[target] * expected.odds(item, target), expected.known[item]
     return FeasibleSwaps(
@@ -115,16 +123,19 @@ def _describe(
         target,
         np.zeros(len(item), np.int64),
         most[target],
-        _price_losses(counts, expected, kind, seen, item, target),
+        _price_losses(counts, expected, kind, np.bincount(place, seen)[place].astype(np.float64), seen, item, target),
         gain * known / (gain + known),
     )
 
 
-def _price_losses(counts: Counts, expected: Outlook, kind: Ints, seen: Floats, item: Ints, target: Ints) -> Floats:
-    """Outlook clicks lost by one impression, as in `elute.repair.swapping.feasible`, with all pages as one query's."""
+def _price_losses(
+    counts: Counts, expected: Outlook, kind: Ints, having: Floats, seen: Floats, item: Ints, target: Ints
+) -> Floats:
+    """Expected clicks lost by one impression, as in `elute.repair.swapping.feasible`, with all pages as one query's;
+    `having`: pages that have the place of each factor."""
     r, o, n = expected.relevance, expected.propensity, len(kind)
     pages = np.zeros(int(kind.max(initial=0)) + 1)
-    np.maximum.at(pages, kind, seen)
+    np.maximum.at(pages, kind, having)
     every = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
     there = np.bincount(counts.factor, counts.impressions * r[every], n) / np.maximum(seen, 1.0)
     out = np.empty(len(item))

@@ -65,17 +65,14 @@ def _find_touched(traffic: Traffic, kind: Ints, position: Floats, name: Name, to
 
 @jit
 def _rank_rows(offsets: Ints, factor: Ints, kind: Ints, position: Floats) -> Ints:
-    """The rank of every row's place among the places of its query and kind, from 0."""
+    """The rank of every row's position among those of its query and kind, from 0."""
     out = np.empty(factor.shape[0], np.int64)
     for q in range(offsets.shape[0] - 1):
         places = np.unique(factor[offsets[q] : offsets[q + 1]])
         for row in range(offsets[q], offsets[q + 1]):
             t = factor[row]
-            rank = 0
-            for s in places:
-                if kind[s] == kind[t] and position[s] < position[t]:
-                    rank += 1
-            out[row] = rank
+            own = np.unique(position[places[kind[places] == kind[t]]])
+            out[row] = np.searchsorted(own, position[t])
     return out
 
 
@@ -91,11 +88,14 @@ def _show(
         for q in range(offsets.shape[0] - 1):
             begin, end = offsets[q], offsets[q + 1]
             places = np.unique(factor[begin:end])
-            places = places[np.argsort(position[places], kind="mergesort")]
+            having = np.zeros(places.shape[0])
+            for row in range(begin, end):
+                having[np.searchsorted(places, factor[row])] += shown[row]
             for row in range(begin, end):
                 s = factor[row]
-                own = places[kind[places] == kind[s]]
-                rank = int(np.searchsorted(position[own], position[s]))
+                alike = kind[places] == kind[s]
+                own = np.unique(position[places[alike]])
+                rank = int(np.searchsorted(own, position[s]))
                 k = min(top, own.shape[0])
                 if design == 0 and rank >= k:
                     continue
@@ -112,10 +112,15 @@ def _show(
                         ways = int(rank > 0) + int(rank < own.shape[0] - 1)
                         share = 1.0 - ways * chance if other == rank else chance * (abs(other - rank) == 1)
                     if share > 0.0:
-                        if fill:
-                            to_item[n], to_factor[n], amount[n] = item[row], own[other], share * shown[row]
-                            moved += share * shown[row] * (other != rank)
-                        n += 1
+                        moved += fill * share * shown[row] * (other != rank)
+                        there = alike & (position[places] == own[other])
+                        if other == rank:  # it stays under its own factor
+                            there = places == s
+                        for at in np.flatnonzero(there):
+                            if fill:
+                                to_item[n], to_factor[n] = item[row], places[at]
+                                amount[n] = share * shown[row] * having[at] / having[there].sum()
+                            n += 1
     return to_item, to_factor, amount, moved
 
 

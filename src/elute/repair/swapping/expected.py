@@ -1,8 +1,9 @@
 """What a planner expects before anything is shown: relevance of items, propensities of factors, and what clicks tie.
 
 Parts that no chain of clicks ties have no common scale, so a guess is needed: parts are joined by merging the factors
-that are most alike (as the paper does, section 4.1), the position-based model is fitted, and items of few clicks are
-drawn towards the prior of `elute.estimate.priors.gamma`, which `elute fit` uses.
+that are most alike (as the paper does, section 4.1), the position-based model is fitted, parts are put where their
+positions suggest (`scale`), and items of few clicks are drawn towards the prior of `elute.estimate.priors.gamma`, which
+`elute fit` uses.
 
 **Items are not chosen by their own clicks** but by what is expected of them from where and how often they were shown
 (`typical`). An item that stands out by its clicks was lucky at the place it is known from. Shown elsewhere it is itself
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Cells, Counts
+from elute.cells.factors import is_position
 from elute.checking.check import Check
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
@@ -31,6 +33,8 @@ from elute.repair.allowed import FittedCells, is_positive
 from elute.repair.features import bias_features
 from elute.repair.merge import find_minimum_merges
 from elute.repair.plan import MergePlan
+from elute.repair.swapping.movable import number_kinds
+from elute.repair.swapping.scale import align_parts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -81,7 +85,7 @@ def expect(
         if check.log.roles.click is None or not counts.clicks.any():
             raise EluteError("a swap plan needs clicks, or both `relevance=` and `propensity=`")
         pairs = _find_pairs(counts, part, first, alike)
-        relevance, typical, propensity = _fit(counts, pairs, progress)
+        relevance, typical, propensity = _fit(counts, pairs, None if first is not None else part, progress)
     else:
         relevance = typical = np.where(is_positive(relevance), relevance, 0.0)
     known, home = _locate(counts, typical, np.where(is_positive(propensity), propensity, 0.0), part)
@@ -118,15 +122,20 @@ def _find_pairs(counts: Counts, part: Ints, first: MergePlan | None, alike: list
     return np.concatenate((given, more))
 
 
-def _fit(counts: Counts, pairs: Ints, progress: Progress) -> tuple[Floats, Floats, Floats]:
-    """Posterior and prior means of relevance, and propensities; a factor without a click counts as if it had half of
-    one."""
+def _fit(counts: Counts, pairs: Ints, part: Ints | None, progress: Progress) -> tuple[Floats, Floats, Floats]:
+    """Posterior and prior means of relevance, and propensities, with `part` at scales that positions suggest; a factor
+    without a click counts as if it had half of one."""
     merged = merge_factors(counts.n_factors, pairs)
     cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
     few = Cells(*merge_cells(*cells, merged))
     problem = Problem(few, merged, np.zeros(int(merged.max()) + 1, np.int32), counts.factors)
     found = PBM(relevance_prior="beta", progress=progress).fit_factors(problem).o
     o = np.where(np.isfinite(found), found, 0.0)[merged]
+    position = next((column for column in counts.factors.column_names if is_position(counts.factors, column)), None)
+    if part is not None and part.max(initial=0) > 0 and position is not None:
+        clicks = total_by_factor(counts.factor, counts.clicks, counts.n_factors).astype(np.float64)
+        curve = number_kinds(counts.factors, [column for column in counts.factors.column_names if column != position])
+        o = align_parts(o, clicks, part, curve, counts.factors[position].to_numpy().astype(np.float64))
     o = o / o.max()
     none, one = np.zeros(len(o)), np.zeros(len(o), np.int32)
     population = fit_population(cells, o, none, one)

@@ -61,7 +61,7 @@ NO_SWAPS_YET = FeasibleSwaps._make([np.empty(0, np.int64)] * 5 + [np.empty(0)] *
 
 
 def list_swaps(
-    traffic: Traffic, expected: Outlook, kind: Ints, pages: float, allowed: Allowed, linking: bool
+    traffic: Traffic, expected: Outlook, kind: Ints, place: Ints, pages: float, allowed: Allowed, linking: bool
 ) -> FeasibleSwaps:
     """All of them, one item a place and linked part; `pages`: how many of the log's pages of a query may be changed, as
     a share (above 1 where the plan runs longer than the log did). `linking`: only to places of other parts; otherwise
@@ -75,6 +75,7 @@ def list_swaps(
         sources,
         targets,
         kind,
+        place,
         position,
         change,
         expected.relevance,
@@ -114,6 +115,7 @@ def _list_swaps(
     sources: Mask,
     targets: Mask,
     kind: Ints,
+    spot_of: Ints,
     position: Floats,
     change: float,
     r: Floats,
@@ -126,7 +128,7 @@ def _list_swaps(
     linking: bool,
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats, Floats]:
     n_factors = kind.shape[0]
-    traffic, worth = np.zeros(n_factors), np.zeros(n_factors)
+    traffic, worth, spot = np.zeros(n_factors), np.zeros(n_factors), np.zeros(int(spot_of.max()) + 1)
     place_of, slot_of = np.full(n_factors, -1), np.full(int(part.max()) + 1, -1)
     size = 1024
     codes, figures = np.empty((size, 5), np.int64), np.empty((size, 2))
@@ -143,6 +145,7 @@ def _list_swaps(
                 slot_of[part[t]] = slots
                 slots += 1
             traffic[t] += shown[row]
+            spot[spot_of[t]] += shown[row]
             worth[t] += shown[row] * r[item[row]]
         if places > 1 and (slots > 1 or not linking):
             wide = slots if linking else 1
@@ -180,12 +183,13 @@ def _list_swaps(
                             size *= 2
                         x, t = best_item[k, slot], place[k]
                         codes[n] = np.array([x, best_source[k, slot], t, q, int(np.floor(pages * traffic[t]))])
-                        loss = _lose(x, t, item, factor, shown, begin, end, kind, traffic, worth[t] / traffic[t], r, o)
+                        there = worth[t] / traffic[t]
+                        loss = _lose(x, t, item, factor, shown, begin, end, kind, spot_of, spot, there, r, o)
                         figures[n] = np.array([loss, best[k, slot]])
                         n += 1
         for row in range(begin, end):
             t = factor[row]
-            place_of[t], slot_of[part[t]], traffic[t], worth[t] = -1, -1, 0.0, 0.0
+            place_of[t], slot_of[part[t]], traffic[t], worth[t], spot[spot_of[t]] = -1, -1, 0.0, 0.0, 0.0
     out, numbers = codes[:n].copy(), figures[:n].copy()
     return out[:, 0], out[:, 1], out[:, 2], out[:, 3], out[:, 4], numbers[:, 0], numbers[:, 1]
 
@@ -239,7 +243,8 @@ def _lose(
     begin: int,
     end: int,
     kind: Ints,
-    traffic: Floats,
+    spot_of: Ints,
+    spot: Floats,
     there: float,
     r: Floats,
     o: Floats,
@@ -248,7 +253,7 @@ def _lose(
     most = 0.0
     for row in range(begin, end):
         if kind[factor[row]] == kind[t]:
-            most = max(most, traffic[factor[row]])
+            most = max(most, spot[spot_of[factor[row]]])
     absent, loss = 1.0, 0.0
     for row in range(begin, end):
         s = factor[row]

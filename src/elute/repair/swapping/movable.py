@@ -30,11 +30,13 @@ _PAGES = ("page_id", "session_id")
 @dataclass(frozen=True)
 class Movable:
     """The bias columns that a swap may change, the others with the reason, and for every factor the `kind` that its
-    fixed columns make it: a swap stays within a kind."""
+    fixed columns make it: a swap stays within a kind. `place`: factors of a kind at one position have one number, since
+    a page shows one result there, whatever else varies."""
 
     columns: tuple[str, ...]
     fixed: dict[str, str]
     kind: Codes
+    place: Codes
 
     @property
     def kinds(self) -> int:
@@ -56,7 +58,17 @@ def find_movable(check: Check, fixed: Sequence[str] = (), movable: Sequence[str]
     unclear = [c for c in columns if c not in reasons and c not in movable and not is_position(factors, c)]
     if unclear:
         reasons |= _look_at_pages(check, unclear)
-    return Movable(tuple(c for c in columns if c not in reasons), reasons, number_kinds(factors, list(reasons)))
+    kind = number_kinds(factors, list(reasons))
+    return Movable(tuple(c for c in columns if c not in reasons), reasons, kind, number_places(factors, kind))
+
+
+def number_places(factors: pa.Table, kind: Codes) -> Codes:
+    """Factors of a kind at one position have one number; where no column is a position, each has its own."""
+    positions = [column for column in factors.column_names if is_position(factors, column)]
+    if not positions:
+        return np.arange(factors.num_rows)
+    of_position = number_kinds(factors, positions[:1])
+    return np.unique(np.column_stack((kind, of_position)), axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def _refuse_unknown(columns: Sequence[str], fixed: Sequence[str], movable: Sequence[str]) -> None:

@@ -40,7 +40,7 @@ def spend_within(
     n, first = len(cells.propensity), len(links.item)
     more = more.take(~np.isin(more.query * n + more.target, links.query * n + links.target))
     every = links.append(more)
-    usable = min(budget, int(pages.sum()))
+    usable, limits = min(budget, int(pages.sum())), every.most
     for _ in range(_ROUNDS):
         joining, rest = every.take(np.arange(first)), every.take(np.arange(first, len(every.item)))
         spending = spend(
@@ -53,6 +53,7 @@ def spend_within(
         short = (asked > pages)[every.query]
         every = every._replace(most=np.where(short, _share_pages(every.query, given, pages, first), every.most))
     given = np.minimum(given, every.most)
+    given += _use_rest(every.query, given, limits, pages, usable - int(given.sum()))
     kept = np.flatnonzero(given)
     return Spent(every.take(kept), given[kept], budget - int(given.sum()))
 
@@ -69,6 +70,16 @@ def _share_pages(query: Ints, given: Ints, pages: Ints, links: int) -> Ints:
             out[at] = min(given[at], left[q] // waiting[q])
             left[q] -= out[at]
             waiting[q] -= 1
+    return out
+
+
+def _use_rest(query: Ints, given: Ints, most: Ints, pages: Ints, rest: int) -> Ints:
+    """What is left of a budget, to swaps that were given most, as far as they and the pages of their queries go."""
+    out, left = np.zeros_like(given), pages - np.bincount(query, given, len(pages)).astype(np.int64)
+    for at in np.argsort(-given, kind="stable").tolist() if rest > 0 else []:
+        out[at] = min(rest, left[query[at]], most[at] - given[at]) if given[at] else 0
+        left[query[at]] -= out[at]
+        rest -= out[at]
     return out
 
 

@@ -55,21 +55,22 @@ def _sort(query: Ints, item: Ints, factor: Ints, impressions: Ints, names: pa.Ar
     return Traffic(offsets, item[order], factor[order], impressions[order], names)
 
 
-def count_pages(traffic: Traffic, kind: Ints) -> Ints:
+def count_pages(traffic: Traffic, kind: Ints, place: Ints) -> Ints:
     """Pages of every query: of each kind those of the place that most of them have."""
-    return _count_pages(traffic.offsets, traffic.factor, traffic.impressions, kind)
+    return _count_pages(traffic.offsets, traffic.factor, traffic.impressions, kind, place)
 
 
 @jit
-def _count_pages(offsets: Ints, factor: Ints, shown: Ints, kind: Ints) -> Ints:
+def _count_pages(offsets: Ints, factor: Ints, shown: Ints, kind: Ints, place: Ints) -> Ints:
     out = np.zeros(offsets.shape[0] - 1, np.int64)
-    seen, most = np.zeros(kind.shape[0], np.int64), np.zeros(int(kind.max()) + 1, np.int64)
+    seen, most = np.zeros(int(place.max()) + 1, np.int64), np.zeros(int(kind.max()) + 1, np.int64)
     for q in range(out.shape[0]):
         for row in range(offsets[q], offsets[q + 1]):
             t = factor[row]
-            seen[t] += shown[row]
-            most[kind[t]] = max(most[kind[t]], seen[t])
+            seen[place[t]] += shown[row]
+            most[kind[t]] = max(most[kind[t]], seen[place[t]])
         for row in range(offsets[q], offsets[q + 1]):
-            out[q] += most[kind[factor[row]]]
-            seen[factor[row]], most[kind[factor[row]]] = 0, 0
+            t = factor[row]
+            out[q] += most[kind[t]]
+            seen[place[t]], most[kind[t]] = 0, 0
     return out
