@@ -128,6 +128,16 @@ class Comparison:
         }
 
 
+def _warn_of_merging(subject: Subject) -> tuple[str, ...]:
+    """Of a fit under a merge plan."""
+    if not subject.fit.provenance.options.get("plan"):
+        return ()
+    return (
+        "fitted under a merge plan: an excess is what is left of the bias where factors that it takes for equal are not; "
+        "the plan's distortion says how much that may be",
+    )
+
+
 def compare(
     subjects: Sequence[Subject],
     log: ClickLog,
@@ -168,7 +178,7 @@ def compare(
             known,
             reach_verdict(known),
             None if elsewhere is None else finish(elsewhere.losses),
-            (*list_notes(in_sample, predicted, elsewhere), *remarks, *tested.notes),
+            (*_warn_of_merging(subject), *list_notes(in_sample, predicted, elsewhere), *remarks, *tested.notes),
         )
         models.append(found)
         held_out = None if in_sample else predicted.by_query

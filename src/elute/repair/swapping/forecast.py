@@ -1,7 +1,8 @@
 """What propensities would be known to if more were shown: from the information of all cells, old and new.
 
 An impression of item x under factor t adds p/(1 - p) to its cell. The standard errors are those of the covariance that
-`elute check` reports, times its design effects, at the probabilities that are expected.
+`elute check` reports, times its design effects, at the probabilities that are typical: odds of an item that was lucky
+would promise too much.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from elute.cells.counts import Cells, Counts
 from elute.checking.check import Check
 from elute.estimate.solve.standard_errors import link_informed
-from elute.identify.information import information
 from elute.kernels.unionfind import find_roots, singletons
 from elute.known.covariance import find_covariance
 from elute.repair.swapping.expected import Outlook
@@ -71,7 +71,7 @@ class Forecast:
         self._expected, self._effect = expected, find_effects(check)
         self._offsets, self._factor, self._old, self._new = _unite(counts, shown)
         every = np.repeat(np.arange(counts.n_items), np.diff(self._offsets))
-        self._probability = expected.probability(every, self._factor.astype(np.int64))
+        self._odds = expected.odds(every, self._factor.astype(np.int64))
         home = expected.part[self._factor] == expected.home[every]
         self._old = np.where(home | (self._new > 0), self._old, 0.0)
 
@@ -79,7 +79,7 @@ class Forecast:
         """The errors after `scale` times what is to be shown."""
         n = len(self._expected.propensity)
         shown = self._old + scale * self._new
-        w = information(shown, self._probability)
+        w = shown * self._odds
         none = np.empty(0, np.uint32)
         cells = Cells(self._offsets, self._factor, none, none)
         parent = singletons(n)
