@@ -133,7 +133,7 @@ def _warn_of_merging(subject: Subject) -> tuple[str, ...]:
     if not subject.fit.provenance.options.get("plan"):
         return ()
     return (
-        "fitted under a merge plan: an excess is what is left of the bias where factors that it takes for equal are not; "
+        "fitted under a merge plan: an excess is what is left of the bias where factors taken for equal are not; "
         "the plan's distortion says how much that may be",
     )
 
