@@ -75,8 +75,8 @@ def demo(out: Path) -> None:
 
 def _list_steps(out: Path) -> list[_Step]:
     """From the logs to the page."""
-    names = ("sound.parquet", "broken.parquet", "swapped.parquet", "truth.csv", "merge.json", "swap.json")
-    sound, broken, swapped, truth, merge, swap = (str(out / name) for name in names)
+    sound, broken, swapped = (str(out / f"{name}.parquet") for name in ("sound", "broken", "swapped"))
+    truth, merge, swap = (str(out / name) for name in ("truth.csv", "merge.json", "swap.json"))
     merged, mended, naive = (str(out / "fits" / name) for name in ("merged", "pbm", "naive"))
     ratings, page, audit = str(out / "judged" / "ratings.csv"), str(out / "report.html"), out / "audit.json"
     fits = ("--fit", mended, "--fit", merged, "--fit", naive)
@@ -107,14 +107,18 @@ def _list_steps(out: Path) -> list[_Step]:
 
 
 def _carry_out(out: Path) -> None:
-    """The log of the broken world once its swaps have been shown."""
+    """The log of the broken world once its swaps have been shown, and the pages that showed them (`shown.parquet`)."""
+    import pyarrow.compute as pc
+
     from elute._util.files import write_parquet
     from elute.repair.plan import SwapPlan
     from elute.simulation import toy
 
     plan = SwapPlan.load(out / "swap.json")
     if isinstance(plan, SwapPlan):
-        write_parquet(out / "swapped.parquet", toy.simulate(_SESSIONS, _QUERIES, True, _SEED, plan))
+        log = toy.simulate(_SESSIONS, _QUERIES, True, _SEED, plan)
+        write_parquet(out / "swapped.parquet", log)
+        write_parquet(out / "shown.parquet", log.filter(pc.field("session_id") >= _SESSIONS))
 
 
 def _run_step(step: _Step) -> None:
