@@ -45,6 +45,8 @@ def show(console: Console, findings: Sequence[Finding]) -> None:
         for row in finding.evidence[:_DIRECTIONS]:
             if "sentence" in row:
                 text.append(f"- {to_one_line(row['sentence'], 600)}\n", style="not bold default")
+        if finding.note is not None:
+            text.append(f"{finding.note}\n", style="not bold default")
         text.append(to_one_line(finding.next, 400), style="dim not bold default")
         console.print(Padding(text, (1, 2, 0, 2)))
     console.print(Padding(Text(to_one_line(classify_shape(findings).sentence, 800), style="bold"), (1, 2)))
