@@ -21,7 +21,7 @@ from elute.auditing.assumptions.pairwise import Equality, measure_violation
 from elute.cells.counts import Clustered
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
-from elute_reproduce.limits import study
+from elute_reproduce.limits import repeated, study
 from elute_reproduce.limits.numbers import check_worked_numbers
 from elute_reproduce.limits.worlds import draw
 from elute_reproduce.study import Study
@@ -229,11 +229,13 @@ def test_what_does_not_fit_is_refused(call, message):
 
 
 def test_a_small_run_of_the_study(monkeypatch):
-    monkeypatch.setattr(study, "WORLDS_A_SEED", 2)
-    monkeypatch.setattr(study, "MORE", 1)
-    monkeypatch.setattr(study, "REPLICATES", 19)
+    for module in (study, repeated):
+        monkeypatch.setattr(module, "WORLDS_A_SEED", 2)
+        monkeypatch.setattr(module, "MORE", 1)
+        monkeypatch.setattr(module, "REPLICATES", 19)
     result = study.run(Study(seeds=1))
     assert {entry.where["test"] for entry in result.compared} == set(study.TESTS)
     share = {tuple(entry.where.values()): entry.mean for entry in result.compared}
+    assert share["own tastes, clicks taken for independent", "about 125", "examination"] == 1
     assert share["trust", "600", "linear"] == share["contextual pbm", "600", "groups"] == 1
     assert [figure.name for figure in result.figures] == ["figure1"]

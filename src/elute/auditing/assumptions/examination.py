@@ -19,7 +19,7 @@ from elute.auditing.assumptions.finding import (
     format_p_value,
     report_untestable,
 )
-from elute.auditing.assumptions.null import STANDARD, Drawing, Null, Scores
+from elute.auditing.assumptions.null import STANDARD, Drawing, Null, CellScores
 
 NAME = "examination"
 
@@ -61,7 +61,7 @@ def assess_examination(null: Null, drawing: Drawing = STANDARD) -> Finding:
     )
 
 
-def deviance(null: Null, scores: Scores) -> float:
+def deviance(null: Null, scores: CellScores) -> float:
     """Twice the log-likelihood that r·o at its maximum misses, to second order in propensities."""
     by_factor = np.bincount(null.cells.factor, scores.slope, len(null.o)).astype(np.float64)
     return scores.deviance - null.energy(by_factor)

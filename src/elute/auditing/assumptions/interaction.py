@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from elute.auditing.assumptions.finding import exceedance, find_design_effect
-from elute.auditing.assumptions.null import Drawing, Null, Scores
+from elute.auditing.assumptions.null import Drawing, Null, CellScores
 from elute.estimate.solve.problem import Codes, Floats
 from elute.kernels.jit import jit
 
@@ -52,7 +52,7 @@ class Score:
         self.freedom = int(inside.sum())
         self.root = vectors[:, inside] / np.sqrt(values[inside])
 
-    def whiten(self, scores: Scores) -> Floats:
+    def whiten(self, scores: CellScores) -> Floats:
         """V^(-1/2)·u, propensities moved by one step."""
         null, slope = self.null, scores.slope
         n, factor = len(null.o), null.cells.factor

@@ -70,7 +70,7 @@ class Drawing(NamedTuple):
     """Within which clicks depend on each other; None: clicks are independent."""
 
 
-class Scores(NamedTuple):
+class CellScores(NamedTuple):
     """Of some clicks: by cell the slope of the log-likelihood in log p, and the deviance from the saturated model, at
     given propensities and every item's best relevance."""
 
@@ -164,11 +164,11 @@ class Null:
             drawing.progress(stage, replicate + 1, drawing.replicates)
             yield self.cells._replace(clicks=draw_given_totals(*self.cells, p, rng))
 
-    def score(self, cells: Cells) -> Scores:
+    def score(self, cells: Cells) -> CellScores:
         """Of clicks in these cells, every item's relevance fitted anew."""
         return compute_scores(cells, fit_items(*cells, self.o, BARRIER), self.o)
 
-    def score_draws(self, drawing: Drawing, stage: str) -> Iterator[Scores]:
+    def score_draws(self, drawing: Drawing, stage: str) -> Iterator[CellScores]:
         """First of the clicks themselves, then of each draw: given items' totals, or by clusters."""
         if self.rows is None:
             yield self.score(self.cells)
@@ -181,11 +181,11 @@ class Null:
             drawing.progress(stage, replicate + 1, drawing.replicates)
             yield self._project(e, p)
 
-    def _project(self, e: Floats, p: Floats) -> Scores:
+    def _project(self, e: Floats, p: Floats) -> CellScores:
         """Of clicks less expected ones: relevance moves by a step, and the deviance is Pearson's."""
         slope = e / (1 - p)
         slope -= self.w * (np.bincount(self.item, slope) / np.bincount(self.item, self.w))[self.item]
-        return Scores(slope, float((slope**2 / self.w).sum()))
+        return CellScores(slope, float((slope**2 / self.w).sum()))
 
 
 def fit_null(counts: Counts, clusters: Clusters | None = None) -> Null:
@@ -232,9 +232,9 @@ def take_cells(cells: Cells | Counts, keep: NDArray[np.bool_]) -> Cells:
     return Cells(np.unique(ends), cells.factor[keep], cells.impressions[keep], cells.clicks[keep])
 
 
-def compute_scores(cells: Cells, r: Floats, o: Floats) -> Scores:
+def compute_scores(cells: Cells, r: Floats, o: Floats) -> CellScores:
     """At these relevances and propensities."""
-    return Scores(*_compute_scores(*cells, r, o))
+    return CellScores(*_compute_scores(*cells, r, o))
 
 
 @jit

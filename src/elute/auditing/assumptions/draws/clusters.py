@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -81,8 +82,9 @@ class Clusters(NamedTuple):
         item = np.repeat(np.arange(counts.n_items, dtype=np.int64), np.diff(counts.offsets))
         cluster, of, factor, impressions, clicks = (np.asarray(column, np.int64) for column in self.rows[:5])
         cell = np.searchsorted(item * counts.n_factors + counts.factor, of * counts.n_factors + factor)
-        number = int(cluster.max()) + 1
-        return ClusterRows(cluster, cell, impressions.astype(np.float64), clicks.astype(np.float64), number)
+        order = np.lexsort((cluster, cell))
+        amounts = (column[order].astype(np.float64) for column in (impressions, clicks))
+        return ClusterRows(cluster[order], cell[order], *amounts, int(cluster.max()) + 1)
 
 
 def make_clusters(column: str, rows: Clustered) -> Clusters:
@@ -102,5 +104,10 @@ def make_clusters(column: str, rows: Clustered) -> Clusters:
 
 
 def read_dependent(counts: Counts, column: str) -> Clusters:
-    """Clusters by the values of a column of the log."""
-    return make_clusters(column, counts.read_clusters(column).refuse_nulls(column))
+    """Clusters by the values of a column of the log, in the order of these: an engine's may change between runs."""
+    rows = counts.read_clusters(column).refuse_nulls(column)
+    if rows.values is not None:
+        code = np.empty(len(rows.values), np.int64)
+        code[pc.sort_indices(rows.values).to_numpy()] = np.arange(len(code))
+        rows = rows._replace(cluster=code[rows.cluster], values=None)
+    return make_clusters(column, rows)
