@@ -19,7 +19,7 @@ from elute.auditing.assumptions.finding import (
     format_p_value,
     report_untestable,
 )
-from elute.auditing.assumptions.null import STANDARD, Drawing, Null, CellScores
+from elute.auditing.assumptions.null import STANDARD, CellScores, Drawing, Null
 
 NAME = "examination"
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from elute.auditing.assumptions.finding import exceedance, find_design_effect
-from elute.auditing.assumptions.null import Drawing, Null, CellScores
+from elute.auditing.assumptions.null import CellScores, Drawing, Null
 from elute.estimate.solve.problem import Codes, Floats
 from elute.kernels.jit import jit
 

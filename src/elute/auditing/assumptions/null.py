@@ -108,7 +108,15 @@ class Null:
     @cached_property
     def w(self) -> Floats:
         """Information n·p/(1-p) of every cell about log r + log o."""
-        return information(*self.cells[:3], self.r, self.o)
+        if self.rows is None:
+            return information(*self.cells[:3], self.r, self.o)
+        return np.asarray(self.cells.impressions * self.p / (1 - self.p))
+
+    @cached_property
+    def p(self) -> Floats:
+        """P(click) of every cell, for draws by clusters: no nearer to 1 than n impressions can tell, n/(n + 1)."""
+        n = self.cells.impressions.astype(np.float64)
+        return np.clip(self.r[self.item] * self.o[self.cells.factor], 1 - _BELOW_ONE, n / (n + 1))
 
     @property
     def freedom(self) -> int:
@@ -174,16 +182,15 @@ class Null:
             yield self.score(self.cells)
             yield from map(self.score, self.draw(drawing, stage))
             return
-        p = np.clip(self.r[self.item] * self.o[self.cells.factor], 1 - _BELOW_ONE, _BELOW_ONE)
-        yield self._project(self.cells.clicks - self.cells.impressions * p, p)
+        yield self._project(self.cells.clicks - self.cells.impressions * self.p)
         rng = np.random.default_rng(drawing.seed)
-        for replicate, e in enumerate(self.rows.flip(p, p, self.item, rng, drawing.replicates)):
+        for replicate, e in enumerate(self.rows.flip(self.p, self.p, self.item, rng, drawing.replicates)):
             drawing.progress(stage, replicate + 1, drawing.replicates)
-            yield self._project(e, p)
+            yield self._project(e)
 
-    def _project(self, e: Floats, p: Floats) -> CellScores:
+    def _project(self, e: Floats) -> CellScores:
         """Of clicks less expected ones: relevance moves by a step, and the deviance is Pearson's."""
-        slope = e / (1 - p)
+        slope = e / (1 - self.p)
         slope -= self.w * (np.bincount(self.item, slope) / np.bincount(self.item, self.w))[self.item]
         return CellScores(slope, float((slope**2 / self.w).sum()))
 

@@ -83,8 +83,8 @@ class Clusters(NamedTuple):
         cluster, of, factor, impressions, clicks = (np.asarray(column, np.int64) for column in self.rows[:5])
         cell = np.searchsorted(item * counts.n_factors + counts.factor, of * counts.n_factors + factor)
         order = np.lexsort((cluster, cell))
-        amounts = (column[order].astype(np.float64) for column in (impressions, clicks))
-        return ClusterRows(cluster[order], cell[order], *amounts, int(cluster.max()) + 1)
+        shown, clicked = (column[order].astype(np.float64) for column in (impressions, clicks))
+        return ClusterRows(cluster[order], cell[order], shown, clicked, int(cluster.max()) + 1)
 
 
 def make_clusters(column: str, rows: Clustered) -> Clusters:
