@@ -48,8 +48,20 @@ def test_the_page_its_charts_and_wrong_usage(tmp_path: Path) -> None:
     assert "vega-lite" in spec["$schema"]
     assert "Offsets by factor" in spec["description"]
     assert call_elute("audit", "--log", log).code == 2
-    for option in ("--groups", "--charts"):
+    for option in ("--groups", "--cluster", "--charts"):
         assert call_elute("audit", "--fit", "x", option, "query_id", "--log", log).code == 2
+
+
+def test_clusters_are_named_and_those_that_tell_nothing_refused(tmp_path: Path) -> None:
+    log = simulated(tmp_path, "pbm")
+    asked = ("audit", "--assumptions", "--log", log)
+    page = call_elute(*asked, "--cluster", "session_id")
+    assert page.code == 0, page.err
+    assert "Clicks may depend on each other within session_id" in page.out
+    for column, words in (("nobody", "has no column 'nobody' to cluster by"), ("position", "makes 5 clusters")):
+        refused = call_elute(*asked, "--cluster", column)
+        assert refused.code == 1
+        assert words in refused.err
 
 
 EXAMPLE = {"A": (0.9, 0.72), "B": (0.8, 0.64), "C": (0.4, 0.1), "D": (0.2, 0.05)}

@@ -186,6 +186,10 @@ def test_audit(broken: Path, fitted: Path, tmp_path: Path) -> None:
         *("audit", "--fit", fitted, "--log", broken, "--labels", truth, "--policy-scores", truth, "--seed", 1),
     )
     compare(elute.audit(None, broken, assumptions=True), "audit", "--assumptions", "--log", broken)
+    compare(
+        elute.audit(None, broken, assumptions=True, cluster="session_id"),
+        *("audit", "--assumptions", "--log", broken, "--cluster", "session_id"),
+    )
 
 
 def test_judge(fitted: Path, tmp_path: Path) -> None:

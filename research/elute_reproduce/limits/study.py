@@ -11,19 +11,14 @@ from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.problem import Floats
 from elute.reporting.charts import specs
 from elute_reproduce.limits.numbers import CASCADE, OTHERS, check_worked_numbers, plackett_luce
+from elute_reproduce.limits.repeated import SETTING, claim_visited, count_visited, tabulate_visited
+from elute_reproduce.limits.verdicts import MORE, REPLICATES, WORLDS_A_SEED, read_verdicts, share_rejected
 from elute_reproduce.limits.worlds import DENSITY, ITEMS, PLACES, WORLDS, draw
 from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
 SIZES = (60, 600)
 """Impressions a cell."""
-
-WORLDS_A_SEED = 20
-MORE = 5
-"""Times as many worlds where something holds: sizes are told from 5% only by many."""
-
-REPLICATES = 39
-"""Draws a test: of 39, as of 99 or 199, the level is exactly 0.05; more only add power."""
 
 TESTS = ("examination", "groups", "linear", "affine", "linear in labels", "pairwise debiasing")
 
@@ -46,6 +41,7 @@ Shares = dict[tuple[str, int, str], Floats]
 def run(study: Study) -> Reproduction:
     """20 worlds of each kind for every seed asked for: 200 by default, 1,000 where a size is measured."""
     rejected = _count_rejections(study)
+    visited = count_visited(study)
     number, many = (study.seeds * WORLDS_A_SEED * times for times in (1, MORE))
     return Reproduction(
         name="limits",
@@ -63,9 +59,10 @@ def run(study: Study) -> Reproduction:
             f"holds, -1: never testable. A share of 5% of {many:,} worlds is itself known to ± "
             f"{_sampling_error(many):.1%} (two standard errors), one of 50% of {number:,} to ± "
             f"{np.sqrt(1 / number):.1%}.",
+            SETTING,
         ),
-        compared=_table(rejected),
-        claims=(*_claims(rejected, many), *check_worked_numbers()),
+        compared=[*_table(rejected), *tabulate_visited(visited)],
+        claims=(*_claims(rejected, many), *claim_visited(visited, many), *check_worked_numbers()),
         figures=(_figure(),),
         reading=_READING,
     )
@@ -93,15 +90,14 @@ def _test_world(world: str, size: int, seed: list[int]) -> dict[str, float]:
     findings = assess_assumptions(
         log.counts, fit, groups=log.groups, labels=log.relevance, seed=seed[-1], replicates=REPLICATES
     )
-    share = {"rejected": 1.0, "holds": 0.0, "untestable": np.nan}
-    return {finding.name: share[finding.verdict] for finding in findings}
+    return read_verdicts(findings)
 
 
 def _table(rejected: Shares) -> list[ComparedValue]:
     return [
         ComparedValue(
             {"world": world, "impressions a cell": f"{size:,}", "test": test},
-            (_rejected_share(rejected[world, size, test]),),
+            (share_rejected(rejected[world, size, test]),),
         )
         for world in WORLDS
         for size in SIZES
@@ -109,14 +105,8 @@ def _table(rejected: Shares) -> list[ComparedValue]:
     ]
 
 
-def _rejected_share(verdicts: Floats) -> float:
-    """Of worlds where it could be tested; -1 where it never could."""
-    known = verdicts[~np.isnan(verdicts)]
-    return float(known.mean()) if len(known) else -1.0
-
-
 def _claims(rejected: Shares, number: int) -> tuple[Claim, ...]:
-    size = {key: _rejected_share(found) for key, found in rejected.items() if key[2] in _TRUE[key[0]]}
+    size = {key: share_rejected(found) for key, found in rejected.items() if key[2] in _TRUE[key[0]]}
     outside = {key: value for key, value in size.items() if not 0.03 <= value <= 0.07}
     beyond = {key: value for key, value in outside.items() if not abs(value - 0.05) <= 0.02 + _sampling_error(number)}
     large = SIZES[1]
@@ -144,8 +134,8 @@ def _claims(rejected: Shares, number: int) -> tuple[Claim, ...]:
         _claim_power(rejected, "A device that changes position effects is found.", "contextual pbm", large, "groups"),
         Claim(
             "A cascade is affine given the display context (Section 5.1).",
-            _rejected_share(rejected["cascade", large, "affine"]) <= 0.07,
-            f"'affine' rejected in {_rejected_share(rejected['cascade', large, 'affine']):.1%} of worlds",
+            share_rejected(rejected["cascade", large, "affine"]) <= 0.07,
+            f"'affine' rejected in {share_rejected(rejected['cascade', large, 'affine']):.1%} of worlds",
         ),
         _claim_power(
             rejected,
@@ -169,10 +159,10 @@ def _name_shares(shares: dict[tuple[str, int, str], float]) -> str:
 
 
 def _claim_power(rejected: Shares, sentence: str, world: str, size: int, test: str) -> Claim:
-    small, large = (_rejected_share(rejected[world, n, test]) for n in SIZES)
+    small, large = (share_rejected(rejected[world, n, test]) for n in SIZES)
     return Claim(
         sentence,
-        _rejected_share(rejected[world, size, test]) >= 0.8,
+        share_rejected(rejected[world, size, test]) >= 0.8,
         f"rejected in {small:.0%} of worlds at {SIZES[0]} impressions a cell, {large:.0%} at {SIZES[1]}",
     )
 

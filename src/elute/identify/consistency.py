@@ -29,7 +29,7 @@ from elute.kernels.unionfind import Parents, find_roots, link, singletons
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LISTED = 5
+LISTED = 3
 """Items and factors of a flat direction that a sentence names."""
 
 

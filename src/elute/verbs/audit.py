@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias, Unpack, get_args
 
 from elute.auditing.assumptions.battery import assess_assumptions
+from elute.auditing.assumptions.draws.clusters import read_dependent
 from elute.auditing.assumptions.finding import Finding
 from elute.auditing.assumptions.groups import read_groups
 from elute.auditing.audit import Audit
@@ -47,6 +48,7 @@ def audit(
     shifted_log: LogSource | None = None,
     assumptions: bool = False,
     groups: str | None = None,
+    cluster: str | None = None,
     estimator: Name = "knn",
     seed: int = 0,
     progress: Progress = silent,
@@ -61,7 +63,8 @@ def audit(
     against what noise alone makes of it (excess). `policy_scores`: what the policy ranked by, or ranks; by default the
     log's mean positions, or where it has none its mean `score`.
     `shifted_log`: clicks under another policy, to predict too. `assumptions`: test the click model itself on the log,
-    which needs no fit; `groups`: by what column position effects might differ. `columns`: as for `elute.read_log`.
+    which needs no fit; `groups`: by what column position effects might differ; `cluster`: users or sessions, whose
+    clicks depend on each other, so that tests keep their level. `columns`: as for `elute.read_log`.
     """
     opened = as_log(log, **columns)
     if opened.roles.click is None:
@@ -71,9 +74,11 @@ def audit(
         raise EluteError("there is nothing to audit: give `fits=`, or `assumptions=True`")
     if groups is not None and not assumptions:
         raise EluteError("`groups=` goes with `assumptions=True`")
+    if cluster is not None and not assumptions:
+        raise EluteError("`cluster=` goes with `assumptions=True`")
     if negative_grades not in get_args(NegativeGrades):
         raise EluteError(f"`negative_grades=` is {negative_grades!r}; there are: {', '.join(get_args(NegativeGrades))}")
-    findings = tuple(_test(opened, groups, labels, grade, seed, progress)) if assumptions else None
+    findings = tuple(_test(opened, groups, cluster, labels, grade, seed, progress)) if assumptions else None
     found = None
     if given:
         loaded = [fit if isinstance(fit, Fit) else Fit.load(fit) for fit in given]
@@ -96,6 +101,7 @@ def audit(
         policy_scores=policy_scores,
         shifted_log=shifted_log.source if isinstance(shifted_log, ClickLog) else shifted_log,
         groups=groups,
+        cluster=cluster,
         estimator=None if estimator == "knn" else estimator,
         seed=seed or None,
     )
@@ -110,11 +116,21 @@ def _read_policy(log: ClickLog, given: TableSource | None, progress: Progress) -
 
 
 def _test(
-    log: ClickLog, column: str | None, labels: TableSource | None, grade: str, seed: int, progress: Progress
+    log: ClickLog,
+    column: str | None,
+    cluster: str | None,
+    labels: TableSource | None,
+    grade: str,
+    seed: int,
+    progress: Progress,
 ) -> list[Finding]:
-    """The findings on a log. `column`: by what position effects might differ."""
+    """The findings on a log. `column`: by what position effects might differ; `cluster`: within what clicks depend on
+    each other."""
     counts = log.counts(progress)
     groups = None if column is None else read_groups(counts, column)
+    clusters = None if cluster is None else read_dependent(counts, cluster)
     relevance = None if labels is None else read_item_labels(labels, counts.items, log.roles, grade)
     fit = PBM(relevance_prior="none", progress=progress).fit(counts, allow_unidentified=True)
-    return assess_assumptions(counts, fit, groups=groups, labels=relevance, seed=seed, progress=progress)
+    return assess_assumptions(
+        counts, fit, groups=groups, labels=relevance, seed=seed, progress=progress, clusters=clusters
+    )

@@ -23,7 +23,7 @@ from elute.auditing.assumptions.linear import assess_linear, find_offsets
 from elute.auditing.assumptions.lines import fit_best_line
 from elute.auditing.assumptions.null import Drawing, fit_null
 from elute.auditing.assumptions.ratios import find_differences
-from elute.auditing.assumptions.shape import classify_shape
+from elute.auditing.assumptions.shape import classify_shape, list_factors
 from elute.auditing.assumptions.unique import assess_unique
 from elute.cells.counts import Clustered
 from elute.estimate.models.pbm import PBM
@@ -138,7 +138,16 @@ def test_shapes(world, overall, first):
     found = classify_shape([assess_linear(base, log.counts.factors, FAST), assess_affine(log.counts, base.o, FAST)])
     assert (found.overall, found.factors["position 1"]) == (overall, first)
     assert len(found.factors) == 6
-    assert f"{first} under position 1" in found.sentence or ", position 1" in found.sentence
+    assert f"{first} under positions 1 to" in found.sentence
+
+
+def test_factors_are_listed_as_runs():
+    of = [f"position {number}" for number in (9, 1, 3, 4, 5, 12)]
+    assert list_factors(of) == "positions 1, 3 to 5, 9, 12"
+    assert list_factors(["position 4"]) == "position 4"
+    assert list_factors([f"grid {number}" for number in range(1, 30, 2)]) == "grid 1, 3, 5, 7, 9 and 10 more"
+    assert list_factors([f"position {number}, device tv" for number in range(7)]).endswith("4, device tv and 2 more")
+    assert list_factors([]) == ""
 
 
 def test_a_choice_has_no_shape_that_can_be_corrected():

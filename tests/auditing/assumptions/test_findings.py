@@ -17,11 +17,11 @@ from elute.auditing.assumptions.finding import exceedance, holm
 from elute.auditing.assumptions.groups import assess_groups
 from elute.auditing.assumptions.labels import assess_labels, fit_bend
 from elute.auditing.assumptions.null import Drawing, fit_null
-from elute.auditing.assumptions.pairwise import compute_equality_statistic, measure_violation
+from elute.auditing.assumptions.pairwise import Equality, measure_violation
 from elute.cells.counts import Clustered
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
-from elute_reproduce.limits import study
+from elute_reproduce.limits import repeated, study
 from elute_reproduce.limits.numbers import check_worked_numbers
 from elute_reproduce.limits.worlds import draw
 from elute_reproduce.study import Study
@@ -84,7 +84,8 @@ def test_choice_is_not_affine():
 def test_findings_are_json_and_repeat_with_their_seed():
     one, two = ([f.to_dict() for f in audit("pbm", 60, seed=3).values()] for _ in range(2))
     assert json.dumps(one) == json.dumps(two)
-    assert set(one[0]) == {"name", "verdict", "p_value", "effect", "sentence", "next", "evidence", "factors"}
+    fields = {"name", "verdict", "p_value", "effect", "sentence", "next", "evidence", "factors"}
+    assert set(one[0]) == fields | {"cluster", "design_effect", "note"}
 
 
 def test_size_at_few_clicks_an_item():
@@ -92,8 +93,8 @@ def test_size_at_few_clicks_an_item():
     rejected = 0
     for seed in range(60):
         base = fit_null(counts_of(draw_table(seed, 150, 6, 0.4, 6, (0.02, 0.3))[0]))
-        drawn = np.array([deviance(base, cells) for cells in base.draw(Drawing(seed, 39), "")])
-        rejected += exceedance(deviance(base, base.cells), drawn) <= 0.05
+        drawn = np.array([deviance(base, base.score(cells)) for cells in base.draw(Drawing(seed, 39), "")])
+        rejected += exceedance(deviance(base, base.score(base.cells)), drawn) <= 0.05
     assert rejected <= 8
 
 
@@ -207,8 +208,9 @@ def test_relabelling_changes_nothing(seed):
     x, t = rng.permutation(15), rng.permutation(4)
     one, two = counts_of(table, 4), counts_of([(x[a], t[b], n, c) for a, b, n, c in table], 4)
     first, second = fit_null(one), fit_null(two)
-    assert deviance(first, first.cells) == pytest.approx(deviance(second, second.cells), rel=1e-3, abs=1e-3)
-    assert compute_equality_statistic(one) == pytest.approx(compute_equality_statistic(two))
+    found = (deviance(null, null.score(null.cells)) for null in (first, second))
+    assert next(found) == pytest.approx(next(found), rel=1e-3, abs=1e-3)
+    assert Equality(one).measure(one.clicks) == pytest.approx(Equality(two).measure(two.clicks))
 
 
 @pytest.mark.parametrize(
@@ -227,11 +229,13 @@ def test_what_does_not_fit_is_refused(call, message):
 
 
 def test_a_small_run_of_the_study(monkeypatch):
-    monkeypatch.setattr(study, "WORLDS_A_SEED", 2)
-    monkeypatch.setattr(study, "MORE", 1)
-    monkeypatch.setattr(study, "REPLICATES", 19)
+    for module in (study, repeated):
+        monkeypatch.setattr(module, "WORLDS_A_SEED", 2)
+        monkeypatch.setattr(module, "MORE", 1)
+        monkeypatch.setattr(module, "REPLICATES", 19)
     result = study.run(Study(seeds=1))
     assert {entry.where["test"] for entry in result.compared} == set(study.TESTS)
     share = {tuple(entry.where.values()): entry.mean for entry in result.compared}
+    assert share["own tastes, clicks taken for independent", "about 125", "examination"] == 1
     assert share["trust", "600", "linear"] == share["contextual pbm", "600", "groups"] == 1
     assert [figure.name for figure in result.figures] == ["figure1"]

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from worlds import counts_of, draw
 
+from elute.auditing.assumptions.draws.given_totals import draw_given_totals, tilt_odds
 from elute.auditing.assumptions.examination import deviance
 from elute.auditing.assumptions.interaction import Score
 from elute.auditing.assumptions.lines import fit_lines, weights
-from elute.auditing.assumptions.null import Drawing, compute_scores, draw_given_totals, fit_null, take_cells, tilt_odds
-from elute.auditing.assumptions.pairwise import compute_equality_statistic
+from elute.auditing.assumptions.null import Drawing, compute_scores, fit_null, take_cells
+from elute.auditing.assumptions.pairwise import Equality
 from elute.cells.counts import Cells
 from elute.estimate.models.pbm import PBM
 from reference.plain_assumptions import (
@@ -23,6 +24,11 @@ from reference.plain_assumptions import (
     splits,
 )
 from reference.plain_pbm import highest_likelihood, log_likelihood
+
+
+def measure_equality(counts) -> tuple[float, int]:
+    equality = Equality(counts)
+    return equality.measure(counts.clicks), equality.freedom
 
 
 def table_of(cells: Cells):
@@ -74,7 +80,7 @@ def test_the_deviance_of_a_draw_is_that_of_its_own_maximum(seed):
         table = table_of(cells)
         best = max(highest_likelihood(table, start) for start in range(3))
         saturated = sum(log_likelihood([(0, 0, n, c)], [c / n], [1.0]) for _, _, n, c in table if 0 < c < n)
-        assert deviance(base, cells) == pytest.approx(2 * (saturated - best), abs=0.15)
+        assert deviance(base, base.score(cells)) == pytest.approx(2 * (saturated - best), abs=0.15)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -94,7 +100,7 @@ def test_the_score_statistic_against_the_whole_information_matrix(seed):
     base = fit_null(counts_of(draw(seed, 20, 5, 0.6, 80)[0]))
     z = np.random.default_rng(seed).normal(size=(len(base.items), 2))
     for cells in (base.cells, next(base.draw(Drawing(seed, 1), ""))):
-        white = Score(base, z).whiten(cells)
+        white = Score(base, z).whiten(base.score(cells))
         if cells is base.cells:
             assert white @ white == pytest.approx(score_statistic(table_of(cells), base.r, base.o, z), rel=1e-4)
         assert len(white) == 2 * (5 - 1)
@@ -103,7 +109,7 @@ def test_the_score_statistic_against_the_whole_information_matrix(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_equal_propensities_against_enumeration(seed):
     table = draw(seed, 8, 3, 0.8, 3)[0]
-    statistic, freedom = compute_equality_statistic(counts_of(table, 3))
+    statistic, freedom = measure_equality(counts_of(table, 3))
     assert statistic == pytest.approx(mantel_haenszel(table))
     assert freedom == 2
 
@@ -115,7 +121,7 @@ def test_equal_propensities_of_one_pair_is_the_textbook_one():
     table = [(0, 0, 10, 6), (0, 1, 12, 3), (1, 0, 7, 2), (1, 1, 5, 1)]
     laws = [hypergeom(22, 9, 10), hypergeom(12, 3, 7)]
     expected = (8 - sum(law.mean() for law in laws)) ** 2 / sum(law.var() for law in laws)
-    assert compute_equality_statistic(counts_of(table))[0] == pytest.approx(expected)
+    assert measure_equality(counts_of(table))[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -155,8 +161,8 @@ def test_many_factors_give_the_same_statistics(monkeypatch):
     counts = counts_of(draw(7, 200, 30, 0.2, 60)[0])
     base = fit_null(counts)
     cells = next(base.draw(Drawing(0, 1), ""))
-    dense = deviance(base, cells), compute_equality_statistic(counts)
+    dense = deviance(base, base.score(cells)), measure_equality(counts)
     monkeypatch.setattr(null_module, "DENSE", 5)
     monkeypatch.setattr(pairwise, "DENSE", 5)
-    assert deviance(base, cells) == pytest.approx(dense[0], rel=1e-5)
-    assert compute_equality_statistic(counts) == pytest.approx(dense[1], rel=1e-5)
+    assert deviance(base, base.score(cells)) == pytest.approx(dense[0], rel=1e-5)
+    assert measure_equality(counts) == pytest.approx(dense[1], rel=1e-5)

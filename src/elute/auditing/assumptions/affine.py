@@ -6,17 +6,20 @@ dimensions: what is left beside the best line, with errors in every coordinate, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gamma
 
+from elute.auditing.assumptions.draws.clusters import ClusterRows
 from elute.auditing.assumptions.finding import (
     Finding,
     Panel,
     decide,
     exceedance,
+    find_design_effect,
     format_p_value,
     holm,
     report_untestable,
@@ -43,13 +46,15 @@ class FilledCells(NamedTuple):
 
     cells: Cells
     freedom: int
+    kept: NDArray[np.bool_]
+    """Which of the counts' cells these are."""
 
 
 def assess_affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDARD) -> Finding:
     """Test the best affine model against any. `propensity`: of a fit of r·o, where the search for the lines starts.
 
     `effect`: the typical distance of a cell's click rate from its line, beyond chance."""
-    cells, freedom = select_filled(counts)
+    cells, freedom, kept = select_filled(counts)
     if freedom <= 0:
         return report_untestable(
             NAME,
@@ -58,18 +63,18 @@ def assess_affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDAR
             "Collect more clicks, show more items under the same factors, or give labels, then audit again.",
         )
     fit = fit_lines(cells, *start_lines(cells, propensity))
-    rng = np.random.default_rng(drawing.seed)
     p = np.clip(fit.probability(cells), 0.0, 1.0)
+    rows = None if drawing.clusters is None else drawing.clusters.place(counts).take(kept)
     drawn = np.empty((drawing.replicates, len(fit.squares)))
-    for replicate in range(drawing.replicates):
+    for replicate, clicks in enumerate(_draw_clicks(cells, fit, p, rows, drawing)):
         drawing.progress("affine", replicate + 1, drawing.replicates)
-        clicks = rng.binomial(cells.impressions.astype(np.int64), p).astype(np.uint64)
         drawn[replicate] = fit_lines(cells._replace(clicks=clicks), *fit[:3]).squares
     total = float(fit.squares.sum())
     value = exceedance(total, drawn.sum(axis=1))
     excess = max(total - float(drawn.sum(axis=1).mean()), 0.0)
     n = cells.impressions.astype(np.float64)
     precision = n / np.clip(p * (1 - p), 1 / (n + 2), None)
+    dispersion = find_design_effect(rows, drawn.sum(axis=1), freedom)
     effect = float(np.sqrt(excess / (precision.sum() * freedom / len(n))))
     by_factor = _rank_factors(fit, drawn)
     names = [describe(row) for row in to_rows(counts.factors, range(counts.n_factors))]
@@ -89,6 +94,7 @@ def assess_affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDAR
             "Counterfactual estimates can be unbiased here: --model pbm where 'linear' holds, else --model affine.",
             evidence,
             panels=panels,
+            design_effect=dispersion,
         )
     return Finding(
         NAME,
@@ -101,6 +107,7 @@ def assess_affine(counts: Counts, propensity: Floats, drawing: Drawing = STANDAR
         "besides, or use a click model of whole pages.",
         evidence,
         panels=panels,
+        design_effect=dispersion,
     )
 
 
@@ -123,7 +130,20 @@ def select_filled(counts: Counts) -> FilledCells:
     parent = singletons(n)
     link_cells(parent, cells.offsets, cells.factor, np.arange(n, dtype=np.int32))
     parts = len(np.unique(find_roots(parent)[used]))
-    return FilledCells(cells, len(cells.factor) - (len(cells.offsets) - 1) - 2 * len(used) + 2 * parts)
+    return FilledCells(cells, len(cells.factor) - (len(cells.offsets) - 1) - 2 * len(used) + 2 * parts, keep)
+
+
+def _draw_clicks(
+    cells: Cells, fit: FittedLines, p: Floats, rows: ClusterRows | None, drawing: Drawing
+) -> Iterator[NDArray[Any]]:
+    """Clicks on the lines and beside them as far as chance takes them: binomial, or by clusters, which may be any
+    numbers."""
+    rng, n = np.random.default_rng(drawing.seed), cells.impressions.astype(np.int64)
+    if rows is None:
+        yield from (rng.binomial(n, p).astype(np.uint64) for _ in range(drawing.replicates))
+        return
+    item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
+    yield from (n * p + e for e in rows.flip(p, fit.alpha[cells.factor], item, rng, drawing.replicates))
 
 
 def start_lines(cells: Cells, propensity: Floats) -> tuple[Floats, Floats, Floats]:

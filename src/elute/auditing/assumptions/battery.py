@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from elute.auditing.assumptions.affine import assess_affine
+from elute.auditing.assumptions.draws.clusters import Clusters
 from elute.auditing.assumptions.examination import assess_examination
 from elute.auditing.assumptions.finding import Finding
 from elute.auditing.assumptions.groups import Groups, assess_groups
@@ -40,23 +42,28 @@ def assess_assumptions(
     seed: int = 0,
     replicates: int = REPLICATES,
     progress: Progress = silent,
+    clusters: Clusters | None = None,
 ) -> list[Finding]:
     """What the log says of the model that `fit` rests on, one finding an assumption.
 
     `groups`: by what position effects might differ; `labels`: P(relevant) by item, NaN where unknown. Findings on
-    groups and labels are there only where these are given. Each is at level 0.05 by itself."""
+    groups and labels are there only where these are given. Each is at level 0.05 by itself. `clusters`: users or
+    sessions whose clicks depend on each other; without them clicks count as independent."""
     o, r = np.asarray(fit.propensity_, np.float64), np.asarray(fit.relevance_values_, np.float64)
     if len(o) != counts.n_factors or len(r) != counts.n_items:
         raise EluteError(
             f"the fit has {len(r):,} items and {len(o):,} factors, the log {counts.n_items:,} and "
             f"{counts.n_factors:,}: fit this log"
         )
-    base = fit_null(counts)
-    drawing = Drawing(seed, replicates, progress)
+    base = fit_null(counts, clusters)
+    drawing = Drawing(seed, replicates, progress, clusters)
     found = [assess_unique(counts, r, o), assess_examination(base, drawing)]
     if groups is not None:
         found.append(assess_groups(counts, groups, drawing))
     found += [assess_linear(base, counts.factors, drawing), assess_affine(counts, base.o, drawing)]
     if labels is not None:
         found.append(assess_labels(counts, labels, drawing))
-    return [*found, assess_pairwise(counts, r, o)]
+    found.append(assess_pairwise(counts, r, o, drawing))
+    if clusters is None:
+        return found
+    return [each if each.design_effect is None else replace(each, cluster=clusters.column) for each in found]

@@ -3,18 +3,23 @@
 On a graph with cycles r·o has fewer parameters than cells, so clicks can contradict it. The deviance from the
 saturated model measures by how much; clicks drawn under the null, given every item's total (`elute.auditing.
 assumptions.null`), say how much is chance, however sparse the cells are. Every draw is compared at its own maximum:
-items are refitted, propensities by one Newton step, which at their precision is all it takes.
+items are refitted, propensities by one Newton step, which at their precision is all it takes. With clusters the
+deviance is Pearson's.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from elute.auditing.assumptions.finding import Finding, decide, exceedance, format_p_value, report_untestable
-from elute.auditing.assumptions.null import STANDARD, Drawing, Null, compute_scores
-from elute.cells.counts import Cells
-from elute.estimate.solve.interior import BARRIER
-from elute.estimate.solve.profile import fit_items
+from elute.auditing.assumptions.finding import (
+    Finding,
+    decide,
+    exceedance,
+    find_design_effect,
+    format_p_value,
+    report_untestable,
+)
+from elute.auditing.assumptions.null import STANDARD, CellScores, Drawing, Null
 
 NAME = "examination"
 
@@ -25,13 +30,14 @@ def assess_examination(null: Null, drawing: Drawing = STANDARD) -> Finding:
     if null.freedom <= 0:
         return report_untestable(
             NAME,
-            "Whether clicks are relevance times propensity cannot be tested: no factors are linked by items in more "
-            "than one way, so some r·o fits any clicks.",
+            "Whether clicks are relevance times propensity cannot be tested: no factors with clicks enough are linked "
+            "by items in more than one way, so some r·o fits any clicks.",
             "Show more items under two factors each (elute repair --method swap names them), then audit again.",
         )
-    observed = deviance(null, null.cells)
-    drawn = np.array([deviance(null, cells) for cells in null.draw(drawing, "examination")])
+    observed, *others = (deviance(null, scores) for scores in null.score_draws(drawing, NAME))
+    drawn = np.array(others)
     p = exceedance(observed, drawn)
+    effect = find_design_effect(null.rows, drawn, null.freedom)
     spread = float(np.sqrt(max(observed - drawn.mean(), 0.0) / _deviance_per_variance(null)))
     if decide(p) == "rejected":
         return Finding(
@@ -42,6 +48,7 @@ def assess_examination(null: Null, drawing: Drawing = STANDARD) -> Finding:
             f"Clicks are not relevance times propensity ({format_p_value(p)}): cells deviate from r·o by a typical "
             f"{spread:.0%} beyond chance.",
             "Add what position effects depend on to --bias, or look at 'linear' and 'affine'.",
+            design_effect=effect,
         )
     return Finding(
         NAME,
@@ -50,13 +57,14 @@ def assess_examination(null: Null, drawing: Drawing = STANDARD) -> Finding:
         spread,
         f"Clicks agree with relevance times propensity ({format_p_value(p)}, {null.freedom:,} degrees of freedom).",
         "Go on with elute fit --model pbm.",
+        design_effect=effect,
     )
 
 
-def deviance(null: Null, cells: Cells) -> float:
+def deviance(null: Null, scores: CellScores) -> float:
     """Twice the log-likelihood that r·o at its maximum misses, to second order in propensities."""
-    slope, value = compute_scores(cells, fit_items(*cells, null.o, BARRIER), null.o)
-    return value - null.energy(np.bincount(cells.factor, slope, len(null.o)).astype(np.float64))
+    by_factor = np.bincount(null.cells.factor, scores.slope, len(null.o)).astype(np.float64)
+    return scores.deviance - null.energy(by_factor)
 
 
 def _deviance_per_variance(null: Null) -> float:

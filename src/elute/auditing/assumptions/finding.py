@@ -48,6 +48,20 @@ class Finding:
     """The same by factor, where `evidence` is by pair."""
     panels: Sequence[Panel] = ()
     """The clicks behind the worst of them."""
+    cluster: str | None = None
+    """The column within whose values clicks may depend on each other; None: clicks count as independent."""
+    design_effect: float | None = None
+    """With clusters: the variance of clicks, as far as it matters to this test, over that of independent ones."""
+
+    @property
+    def note(self) -> str | None:
+        """What was done about clusters."""
+        if self.cluster is None or self.design_effect is None:
+            return None
+        return (
+            f"Clicks may depend on each other within {self.cluster}: their variance here is {self.design_effect:.2g} "
+            "times that of independent clicks, and taken in."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of `assumptions` in JSON."""
@@ -60,6 +74,9 @@ class Finding:
             "next": self.next,
             "evidence": [dict(row) for row in self.evidence],
             "factors": [dict(row) for row in self.factors],
+            "cluster": self.cluster,
+            "design_effect": self.design_effect,
+            "note": self.note,
         }
 
     def __repr__(self) -> str:
@@ -79,6 +96,11 @@ def decide(p_value: float) -> Verdict:
 def exceedance(observed: float, drawn: Floats) -> float:
     """The p-value of a statistic among draws under the null, itself counted as one: never 0, and exact in level."""
     return float((1 + np.sum(drawn >= observed)) / (1 + len(drawn)))
+
+
+def find_design_effect(clusters: object | None, drawn: Floats, freedom: int) -> float | None:
+    """Draws of a statistic by clusters, over its mean if clicks were independent; None without clusters."""
+    return None if clusters is None else float(drawn.mean() / freedom)
 
 
 def holm(p_values: Floats) -> Floats:

@@ -7,6 +7,9 @@ log ratios of propensities fitted to either group alone (`elute.auditing.assumpt
 The test takes for granted that within a group clicks are r·o. Where they are not, groups that saw different mixtures
 of items seem to differ though they act alike. So where it rejects, the remedy is tried: r·o is fitted with the column
 as a further bias column, and its own fit tested.
+
+With clusters of clicks that depend on each other, clusters have to be taken apart by group too. That is known where
+each item belongs to one group (queries); of other groups it is said that they cannot be tested.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.auditing.assumptions.draws.clusters import Clusters
 from elute.auditing.assumptions.examination import assess_examination
 from elute.auditing.assumptions.finding import Finding, decide, format_p_value, report_untestable
 from elute.auditing.assumptions.interaction import LARGEST, assess_interaction
@@ -64,7 +68,17 @@ def assess_groups(counts: Counts, by: Groups, drawing: Drawing = STANDARD) -> Fi
     """Test that factors act alike in all groups. `effect`: the difference of log ratios between two groups, for the
     pair of factors where it is most standard errors from 0."""
     cells, group, item, total = _split_by_group(counts, by)
-    base = fit_null(make_counts(counts.factors, cells))
+    clusters = None
+    if drawing.clusters is not None:
+        if not _has_groups_of_items(counts, by):
+            return report_untestable(
+                NAME,
+                f"Whether factors act alike for every {by.column} cannot be tested with clusters by "
+                f"{drawing.clusters.column}: items were shown to several groups.",
+                f"Leave out one of the two, or fit with {by.column} in --bias and audit that log.",
+            )
+        clusters = _keep_clusters(drawing.clusters, counts.n_items, item)
+    base = fit_null(make_counts(counts.factors, cells), clusters)
     label = group[base.items]
     kept = base.find_most_clicked(min(LARGEST // max(len(np.unique(label)) - 1, 1), DENSE))
     some = base.restrict_to(kept)
@@ -85,7 +99,7 @@ def assess_groups(counts: Counts, by: Groups, drawing: Drawing = STANDARD) -> Fi
     evidence: list[dict[str, Any]] = [
         {"a": names[d.a], "b": names[d.b], "first": by.name(d.first), "second": by.name(d.second)}
         | {"difference": d.difference, "se": d.se, "p_value": d.p_value}
-        for d in find_differences(some, label)
+        for d in find_differences(some, label, max(found.design_effect or 1.0, 1.0))
     ]
     columns = counts.factors.column_names
     effect = f"The effect of {' and '.join(columns)}"
@@ -96,8 +110,9 @@ def assess_groups(counts: Counts, by: Groups, drawing: Drawing = STANDARD) -> Fi
     size = abs(worst["difference"]) if worst else None
     if decide(found.p_value) == "holds":
         sentence = f"{effect}{among} is the same in {who} ({format_p_value(found.p_value)})."
+        following = f"There is no need to add {by.column} to --bias."
         return Finding(
-            NAME, "holds", found.p_value, size, sentence, f"There is no need to add {by.column} to --bias.", evidence
+            NAME, "holds", found.p_value, size, sentence, following, evidence, design_effect=found.design_effect
         )
     where = ""
     if worst:
@@ -113,13 +128,20 @@ def assess_groups(counts: Counts, by: Groups, drawing: Drawing = STANDARD) -> Fi
         size,
         f"{effect}{among} differs between {who} ({format_p_value(found.p_value)}){where}. This assumes that within "
         f"each {by.column} clicks are relevance times propensity; an item's relevance may differ between them.",
-        _try_remedy(counts, by, cells, group, item, drawing),
+        _try_remedy(counts, by, cells, group, item, drawing, clusters),
         evidence,
+        design_effect=found.design_effect,
     )
 
 
 def _try_remedy(
-    counts: Counts, by: Groups, cells: Cells, group: NDArray[np.int64], item: NDArray[np.int64], drawing: Drawing
+    counts: Counts,
+    by: Groups,
+    cells: Cells,
+    group: NDArray[np.int64],
+    item: NDArray[np.int64],
+    drawing: Drawing,
+    clusters: Clusters | None,
 ) -> str:
     """What to fit instead, and whether clicks agree with that: every factor once a group, items whole again."""
     bias = ",".join([*counts.factors.column_names, by.column])
@@ -131,7 +153,12 @@ def _try_remedy(
     offsets = np.append(np.unique(of[order], return_index=True)[1], len(of)).astype(np.int64)
     whole = Cells(offsets, factor[order], cells.impressions[order], cells.clicks[order])
     table = pa.table({"factor": np.arange(len(codes) * counts.n_factors)})
-    tried = assess_examination(fit_null(make_counts(table, whole)), drawing)
+    if clusters is not None:
+        part, factor_of_row = clusters.rows.item, clusters.rows.factor
+        place = np.searchsorted(np.unique(item), item[part])
+        own = group[part] * counts.n_factors + factor_of_row
+        clusters = clusters._replace(rows=clusters.rows._replace(item=place, factor=own))
+    tried = assess_examination(fit_null(make_counts(table, whole), clusters), drawing)
     if tried.verdict == "holds" and tried.p_value is not None:
         chance = format_p_value(tried.p_value)
         return f"Fit with --bias {bias}: then clicks agree with relevance times propensity ({chance})."
@@ -148,6 +175,24 @@ def _list_groups(by: Groups, compared: NDArray[np.int64], total: int) -> str:
     names = [by.name(int(code)) for code in compared]
     words = f"{by.column} {', '.join(names[:-1])} and {names[-1]}"
     return words if total == len(names) else f"{words} (of {total:,} the {len(names)} with the most clicks)"
+
+
+def _has_groups_of_items(counts: Counts, by: Groups) -> bool:
+    """Whether each item belongs to one group."""
+    if not isinstance(by.codes, Clustered):
+        return True
+    least, most = np.full(counts.n_items, np.iinfo(np.int64).max), np.full(counts.n_items, -1)
+    np.minimum.at(least, by.codes.item, by.codes.cluster)
+    np.maximum.at(most, by.codes.item, by.codes.cluster)
+    return bool((least >= most).all())
+
+
+def _keep_clusters(clusters: Clusters, items: int, kept: NDArray[np.int64]) -> Clusters:
+    """The clusters' rows of some items, which are numbered anew."""
+    place = np.full(items, -1)
+    place[kept] = np.arange(len(kept))
+    rows = clusters.rows._replace(item=place[clusters.rows.item])
+    return clusters._replace(rows=Clustered(*(column[rows.item >= 0] for column in rows[:5])))
 
 
 def _split_by_group(counts: Counts, by: Groups) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64], int]:

@@ -3,7 +3,7 @@
 With z a group's indicator, b is how log propensities differ in that group. With z = 1/r it is, to first order, an
 offset of click rates: r·o·(1 + b/r) = r·o + b·o, the affine model. Both are tested at b = 0 with relevance and
 propensities profiled out: u = Σ_x z_x·(slope of the log-likelihood in log p), of covariance V, gives the statistic
-uᵀV⁺u, whose null distribution is that of draws given item totals.
+uᵀV⁺u, whose null distribution is that of draws given item totals, or by clusters.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from elute.auditing.assumptions.finding import exceedance
-from elute.auditing.assumptions.null import Drawing, Null, compute_scores
-from elute.cells.counts import Cells
-from elute.estimate.solve.interior import BARRIER
+from elute.auditing.assumptions.finding import exceedance, find_design_effect
+from elute.auditing.assumptions.null import CellScores, Drawing, Null
 from elute.estimate.solve.problem import Codes, Floats
-from elute.estimate.solve.profile import fit_items
 from elute.kernels.jit import jit
 
 LARGEST = 1_500
@@ -37,6 +34,8 @@ class Interaction(NamedTuple):
     freedom: int
     estimate: Floats
     covariance: Floats
+    design_effect: float | None = None
+    """With clusters: by how much more clicks scatter than independent ones; `covariance` takes it in."""
 
 
 class Score:
@@ -53,15 +52,12 @@ class Score:
         self.freedom = int(inside.sum())
         self.root = vectors[:, inside] / np.sqrt(values[inside])
 
-    def whiten(self, cells: Cells) -> Floats:
-        """V^(-1/2)·u for some clicks, relevance refitted and propensities moved by one step."""
-        null = self.null
-        slope = compute_scores(cells, fit_items(*cells, null.o, BARRIER), null.o)[0]
-        n = len(null.o)
-        u = np.stack([np.bincount(cells.factor, slope * column[null.item], n) for column in self.z.T])
-        return np.asarray(
-            self.root.T @ (u.ravel() - self._through @ np.bincount(cells.factor, slope, n)), dtype=np.float64
-        )
+    def whiten(self, scores: CellScores) -> Floats:
+        """V^(-1/2)·u, propensities moved by one step."""
+        null, slope = self.null, scores.slope
+        n, factor = len(null.o), null.cells.factor
+        u = np.stack([np.bincount(factor, slope * column[null.item], n) for column in self.z.T])
+        return np.asarray(self.root.T @ (u.ravel() - self._through @ np.bincount(factor, slope, n)), dtype=np.float64)
 
 
 def assess_interaction(null: Null, z: Floats, drawing: Drawing, stage: str) -> Interaction | None:
@@ -69,16 +65,16 @@ def assess_interaction(null: Null, z: Floats, drawing: Drawing, stage: str) -> I
     score = Score(null, z)
     if score.freedom == 0:
         return None
-    white = score.whiten(null.cells)
-    observed = float(white @ white)
-    drawn = [float(v @ v) for v in map(score.whiten, null.draw(drawing, stage))]
-    shape = (z.shape[1], len(null.o))
+    white, *others = map(score.whiten, null.score_draws(drawing, stage))
+    observed, drawn = float(white @ white), np.array([float(v @ v) for v in others])
+    effect = find_design_effect(null.rows, drawn, score.freedom)
     return Interaction(
-        exceedance(observed, np.array(drawn)),
+        exceedance(observed, drawn),
         observed,
         score.freedom,
-        (score.root @ white).reshape(shape),
-        score.root @ score.root.T,
+        (score.root @ white).reshape(z.shape[1], len(null.o)),
+        (score.root @ score.root.T) * max(effect or 1.0, 1.0),
+        effect,
     )
 
 

@@ -45,7 +45,7 @@ def assess_linear(null: Null, factors: pa.Table, drawing: Drawing = STANDARD) ->
             "Show more items under the same pairs of factors, or merge factors (elute repair), then audit again.",
         )
     names = [describe(row) for row in to_rows(factors, kept)]
-    pairs = find_offsets(some)
+    pairs = find_offsets(some, max(found.design_effect or 1.0, 1.0))
     evidence: list[dict[str, Any]] = [
         {"a": names[at.a], "b": names[at.b], "offset": at.line.intercept, "se": at.line.se, "p_value": at.p_value}
         for at in pairs
@@ -68,6 +68,7 @@ def assess_linear(null: Null, factors: pa.Table, drawing: Drawing = STANDARD) ->
             evidence,
             by_factor,
             panels,
+            design_effect=found.design_effect,
         )
     where = ""
     if worst and worst["p_value"] <= LEVEL:
@@ -85,14 +86,16 @@ def assess_linear(null: Null, factors: pa.Table, drawing: Drawing = STANDARD) ->
         evidence,
         by_factor,
         panels,
+        design_effect=found.design_effect,
     )
 
 
 def inverse_relevance(null: Null) -> Floats:
-    """1/r by item, shrunk by one click at the mean relevance; the mean is 1. It depends on an item's clicks almost
-    through their number alone, which draws leave as it is."""
+    """1/r by item, r being clicks over Σ n·o, shrunk by one click at the mean relevance; the mean is 1. It depends on
+    an item's clicks through their number alone, which draws leave as it is. (The best r also depends on where they
+    fell: on sparse logs the test then found its own noise.)"""
     clicks = np.bincount(null.item, null.cells.clicks)
-    exposure = clicks / null.r
+    exposure = np.bincount(null.item, null.cells.impressions * null.o[null.cells.factor])
     shrunk = (exposure + exposure.sum() / clicks.sum()) / (clicks + 1)
     return np.asarray(shrunk / shrunk.mean())
 
@@ -107,8 +110,9 @@ class Offset(NamedTuple):
     p_value: float
 
 
-def find_offsets(null: Null) -> list[Offset]:
-    """For pairs of factors, from the items they share; least p-value first."""
+def find_offsets(null: Null, dispersion: float = 1.0) -> list[Offset]:
+    """For pairs of factors, from the items they share; least p-value first. `dispersion`: the variance of clicks over
+    that of independent ones."""
     found: list[Offset] = []
     for s, t in _find_most_shared(null):
         two = null.restrict_to(np.array([s, t]))
@@ -116,7 +120,10 @@ def find_offsets(null: Null) -> list[Offset]:
             continue
         score = Score(two, inverse_relevance(two)[:, None])
         if score.freedom == 1:
-            found.append(Offset(s, t, _fit_line(two), float(chi2.sf(float(score.whiten(two.cells)[0]) ** 2, 1))))
+            line = _fit_line(two)
+            line = line._replace(se=line.se * dispersion**0.5)
+            white = float(score.whiten(two.score(two.cells))[0])
+            found.append(Offset(s, t, line, float(chi2.sf(white**2 / dispersion, 1))))
     p = np.array([offset.p_value for offset in found])
     corrected = holm(p)
     return [found[i]._replace(p_value=float(corrected[i])) for i in np.argsort(p, kind="stable")]

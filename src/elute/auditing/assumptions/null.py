@@ -8,7 +8,14 @@ So clicks are drawn *given every item's total*: independent binomials conditione
 
 What is left out are cells both frequently clicked and rarely shown, where neither is true: fewer impressions than
 `FILLED` times the click rate of their factor. (That rate says next to nothing of the item's own clicks, so leaving
-cells out by it does not bend the test.)
+cells out by it does not bend the test.) And factors with fewer than `FEWEST` clicks there: draws are compared after one
+Newton step of the propensities, which goes too far where these are hardly known.
+
+Where items have few clicks, propensities are those of the conditional likelihood, and draws are made at shrunk
+relevances (`PBM` with its Beta prior): the maximum of the full likelihood is biased there, in both.
+
+Where clicks depend on each other within clusters, neither binomials nor totals mean much. Then clusters' differences
+from the null are drawn (`elute.auditing.assumptions.draws.clusters`), and statistics are their quadratic forms.
 """
 
 from __future__ import annotations
@@ -24,6 +31,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.linalg import pinvh
 
+from elute.auditing.assumptions.draws.clusters import ClusterRows, Clusters
+from elute.auditing.assumptions.draws.given_totals import draw_given_totals, tilt_odds
 from elute.cells.counts import Amounts, Cells, Counts
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.interior import BARRIER
@@ -45,9 +54,8 @@ FILLED = 40.0
 """A cell needs this many impressions times its factor's click rate. Without it, at 2 impressions a cell and
 relevance up to 0.9, four logs in ten that follow r·o were rejected at level 0.05."""
 
-_MOST_TRIES = 100_000
-_FURTHEST, _HALVINGS = 60.0, 60
-"""Of the logarithm of odds: how far they may have to move, and steps of bisection."""
+FEWEST = 20
+"""Clicks that a factor must have in such cells."""
 
 _BELOW_ONE = 1 - 1e-9
 
@@ -58,6 +66,16 @@ class Drawing(NamedTuple):
     seed: int = 0
     replicates: int = REPLICATES
     progress: Progress = silent
+    clusters: Clusters | None = None
+    """Within which clicks depend on each other; None: clicks are independent."""
+
+
+class CellScores(NamedTuple):
+    """Of some clicks: by cell the slope of the log-likelihood in log p, and the deviance from the saturated model, at
+    given propensities and every item's best relevance."""
+
+    slope: Floats
+    deviance: float
 
 
 STANDARD = Drawing()
@@ -72,6 +90,10 @@ class Null:
     """The items' codes in the counts."""
     o: Floats
     """Propensities by factor of the log; 0 where there is none."""
+    shrunk: Floats
+    """By item: the relevance at which draws are made."""
+    rows: ClusterRows | None = None
+    """The clicks by cluster, where they depend on each other."""
 
     @cached_property
     def r(self) -> Floats:
@@ -86,7 +108,15 @@ class Null:
     @cached_property
     def w(self) -> Floats:
         """Information n·p/(1-p) of every cell about log r + log o."""
-        return information(*self.cells[:3], self.r, self.o)
+        if self.rows is None:
+            return information(*self.cells[:3], self.r, self.o)
+        return np.asarray(self.cells.impressions * self.p / (1 - self.p))
+
+    @cached_property
+    def p(self) -> Floats:
+        """P(click) of every cell, for draws by clusters: no nearer to 1 than n impressions can tell, n/(n + 1)."""
+        n = self.cells.impressions.astype(np.float64)
+        return np.clip(self.r[self.item] * self.o[self.cells.factor], 1 - _BELOW_ONE, n / (n + 1))
 
     @property
     def freedom(self) -> int:
@@ -121,8 +151,11 @@ class Null:
         keep = place[self.cells.factor] >= 0
         clicks, cells = (np.bincount(self.item[keep], w, len(self.items)) for w in (self.cells.clicks[keep], None))
         informative = (clicks > 0) & (cells > 1)
-        kept = take_cells(self.cells, keep & informative[self.item])
-        return Null(kept._replace(factor=place[kept.factor]), self.items[informative], self.o[factors])
+        keep &= informative[self.item]
+        kept = take_cells(self.cells, keep)
+        kept = kept._replace(factor=place[kept.factor])
+        rows = None if self.rows is None else self.rows.take(keep)
+        return Null(kept, self.items[informative], self.o[factors], self.shrunk[informative], rows)
 
     def find_most_clicked(self, most: int) -> Codes:
         """The factors in use, by code; of more than `most` those with the most clicks."""
@@ -133,26 +166,58 @@ class Null:
     def draw(self, drawing: Drawing, stage: str) -> Iterator[Cells]:
         """Cells with clicks drawn under the null, given every item's total."""
         rng = np.random.default_rng(drawing.seed)
-        p = np.clip(self.r[self.item] * self.o[self.cells.factor], 1 - _BELOW_ONE, _BELOW_ONE)
+        p = np.clip(self.shrunk[self.item] * self.o[self.cells.factor], 1 - _BELOW_ONE, _BELOW_ONE)
         p = tilt_odds(*self.cells, p)
         for replicate in range(drawing.replicates):
             drawing.progress(stage, replicate + 1, drawing.replicates)
             yield self.cells._replace(clicks=draw_given_totals(*self.cells, p, rng))
 
+    def score(self, cells: Cells) -> CellScores:
+        """Of clicks in these cells, every item's relevance fitted anew."""
+        return compute_scores(cells, fit_items(*cells, self.o, BARRIER), self.o)
 
-def fit_null(counts: Counts) -> Null:
-    """Fit r·o by maximum likelihood to the cells that can contradict it."""
+    def score_draws(self, drawing: Drawing, stage: str) -> Iterator[CellScores]:
+        """First of the clicks themselves, then of each draw: given items' totals, or by clusters."""
+        if self.rows is None:
+            yield self.score(self.cells)
+            yield from map(self.score, self.draw(drawing, stage))
+            return
+        yield self._project(self.cells.clicks - self.cells.impressions * self.p)
+        rng = np.random.default_rng(drawing.seed)
+        for replicate, e in enumerate(self.rows.flip(self.p, self.p, self.item, rng, drawing.replicates)):
+            drawing.progress(stage, replicate + 1, drawing.replicates)
+            yield self._project(e)
+
+    def _project(self, e: Floats) -> CellScores:
+        """Of clicks less expected ones: relevance moves by a step, and the deviance is Pearson's."""
+        slope = e / (1 - self.p)
+        slope -= self.w * (np.bincount(self.item, slope) / np.bincount(self.item, self.w))[self.item]
+        return CellScores(slope, float((slope**2 / self.w).sum()))
+
+
+def fit_null(counts: Counts, clusters: Clusters | None = None) -> Null:
+    """Fit r·o to the cells that can contradict it."""
     n = counts.n_factors
     shown, clicked = (np.bincount(counts.factor, amounts, n) for amounts in (counts.impressions, counts.clicks))
     rate = clicked / np.maximum(shown, 1)
     item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
-    keep = (counts.impressions >= np.maximum(FILLED * rate[counts.factor], 1)) & (rate[counts.factor] > 0)
-    o = np.zeros(n)
-    if (keep := _find_informative(counts, item, keep)).any():
-        cells = make_counts(counts.factors, take_cells(counts, keep))
-        o = PBM(relevance_prior="none").fit(cells, allow_unidentified=True).propensity_
+    filled = (counts.impressions >= np.maximum(FILLED * rate[counts.factor], 1)) & (rate[counts.factor] > 0)
+    keep = filled
+    while True:
+        keep = _find_informative(counts, item, filled)
+        enough = filled & (np.bincount(counts.factor[keep], counts.clicks[keep], n) >= FEWEST)[counts.factor]
+        if (enough == filled).all():
+            break
+        filled = enough
+    o, r = np.zeros(n), np.zeros(counts.n_items)
+    if keep.any():
+        several = filled & (np.bincount(item[filled], minlength=counts.n_items) > 1)[item]
+        fit = PBM().fit(make_counts(counts.factors, take_cells(counts, several)), allow_unidentified=True)
+        o, r[np.unique(item[several])] = fit.propensity_, np.nan_to_num(fit.relevance_values_)
         keep = _find_informative(counts, item, keep & np.isfinite(o)[counts.factor] & (o > 0)[counts.factor])
-    return Null(take_cells(counts, keep), np.unique(item[keep]), np.where(np.isfinite(o), o, 0.0))
+    items = np.unique(item[keep])
+    rows = None if clusters is None else clusters.place(counts).take(keep)
+    return Null(take_cells(counts, keep), items, np.where(np.isfinite(o), o, 0.0), r[items], rows)
 
 
 def _find_informative(counts: Counts, item: NDArray[np.int64], keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -174,9 +239,9 @@ def take_cells(cells: Cells | Counts, keep: NDArray[np.bool_]) -> Cells:
     return Cells(np.unique(ends), cells.factor[keep], cells.impressions[keep], cells.clicks[keep])
 
 
-def compute_scores(cells: Cells, r: Floats, o: Floats) -> tuple[Floats, float]:
-    """By cell, the slope of the log-likelihood in log p; and the deviance from the saturated model."""
-    return _compute_scores(*cells, r, o)
+def compute_scores(cells: Cells, r: Floats, o: Floats) -> CellScores:
+    """At these relevances and propensities."""
+    return CellScores(*_compute_scores(*cells, r, o))
 
 
 @jit
@@ -198,79 +263,3 @@ def _compute_scores(
                 out[cell] -= s * p / (1.0 - p)
                 deviance += 2.0 * s * math.log(s / (n * (1.0 - p)))
     return out, deviance
-
-
-@jit
-def tilt_odds(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, p: Floats) -> Floats:
-    """Odds p/(1-p) times a number for each item, such that its expected clicks are its clicks.
-
-    Given their sum, binomials do not change by that, and drawing them until they have it succeeds soonest."""
-    out = p.copy()
-    for item in range(offsets.shape[0] - 1):
-        begin, end = offsets[item], offsets[item + 1]
-        total = 0.0
-        shown = 0.0
-        for cell in range(begin, end):
-            total += clicks[cell]
-            shown += impressions[cell]
-        if total == 0.0 or total == shown:
-            continue
-        low, high = -_FURTHEST, _FURTHEST
-        for _ in range(_HALVINGS):
-            middle = math.exp(0.5 * (low + high))
-            expected = 0.0
-            for cell in range(begin, end):
-                out[cell] = middle * p[cell] / (1.0 - p[cell] + middle * p[cell])
-                expected += impressions[cell] * out[cell]
-            if expected < total:
-                low = math.log(middle)
-            else:
-                high = math.log(middle)
-    return out
-
-
-@jit
-def draw_given_totals(
-    offsets: NDArray[np.int64],
-    factor: Codes,
-    impressions: Amounts,
-    clicks: Amounts,
-    p: Floats,
-    rng: np.random.Generator,
-) -> Amounts:
-    """Binomial(n, p) clicks of every cell given the sum over each item's cells, exactly, by rejection.
-
-    All cells but the one of largest variance are drawn; that one must then make up the sum, and is accepted with its
-    probability over its most probable value's. About one in √(cells of the item) is."""
-    out = clicks.copy()
-    for item in range(offsets.shape[0] - 1):
-        begin, end = offsets[item], offsets[item + 1]
-        total = 0
-        shown = 0
-        last = begin
-        for cell in range(begin, end):
-            total += int(clicks[cell])
-            shown += int(impressions[cell])
-            if impressions[cell] * p[cell] * (1.0 - p[cell]) > impressions[last] * p[last] * (1.0 - p[last]):
-                last = cell
-        if total == 0 or total == shown or end - begin < 2:
-            continue
-        n = int(impressions[last])
-        odds = math.log(p[last] / (1.0 - p[last]))
-        mode = min(int((n + 1) * p[last]), n)
-        top = mode * odds - math.lgamma(mode + 1.0) - math.lgamma(n - mode + 1.0)
-        for _ in range(_MOST_TRIES):
-            rest = total
-            for cell in range(begin, end):
-                if cell != last:
-                    drawn = rng.binomial(int(impressions[cell]), p[cell])
-                    out[cell] = drawn
-                    rest -= drawn
-            if 0 <= rest <= n:
-                value = rest * odds - math.lgamma(rest + 1.0) - math.lgamma(n - rest + 1.0)
-                if math.log(1.0 - rng.random()) <= value - top:
-                    out[last] = rest
-                    break
-        else:
-            out[begin:end] = clicks[begin:end]
-    return out

@@ -4,19 +4,22 @@ Unbiased LambdaMART assumes that at each position clicks are t⁺·R and non-cli
 different relevance are shown this forces t⁺ = t⁻ = 1: no bias at all. So it is right exactly where there is nothing
 to correct, and testing it is testing that propensities are equal. Given an item's clicks, equal propensities make
 every split of them over its impressions equally likely (a hypergeometric law, whatever the relevance), so that the
-generalised Cochran–Mantel–Haenszel statistic, items as strata, is exact in mean and variance on any log.
+generalised Cochran–Mantel–Haenszel statistic, items as strata, is exact in mean and variance on any log. With clusters
+the same statistic is compared with draws of theirs.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.stats import chi2
 
-from elute.auditing.assumptions.finding import Finding, decide, format_p_value, report_untestable
+from elute.auditing.assumptions.draws.clusters import ClusterRows
+from elute.auditing.assumptions.finding import Finding, decide, exceedance, format_p_value, report_untestable
+from elute.auditing.assumptions.null import STANDARD, Drawing
 from elute.cells.counts import Counts
 from elute.estimate.solve.laplacian import diagonal, grounded_laplacian, solve
 from elute.estimate.solve.problem import Floats
@@ -42,17 +45,21 @@ class Violation(NamedTuple):
     error: float
 
 
-def assess_pairwise(counts: Counts, relevance: Floats, propensity: Floats) -> Finding:
+def assess_pairwise(counts: Counts, relevance: Floats, propensity: Floats, drawing: Drawing = STANDARD) -> Finding:
     """Test for equal propensities. `effect`: the smallest root mean square error of P(no click) that any choice of
     t⁺ and t⁻ leaves."""
-    statistic, freedom = compute_equality_statistic(counts)
+    equality = Equality(counts)
+    statistic, freedom = equality.measure(counts.clicks), equality.freedom
     if freedom == 0:
         return report_untestable(
             NAME,
             "Pairwise debiasing cannot be tested: no item with clicks was shown under two factors.",
             "Show items under more than one factor (elute repair --method swap names them), then audit again.",
         )
-    p = float(chi2.sf(statistic, freedom))
+    p, dispersion = float(chi2.sf(statistic, freedom)), None
+    if drawing.clusters is not None:
+        drawn = equality.draw(drawing.clusters.place(counts), drawing)
+        p, dispersion = exceedance(statistic, drawn), float(drawn.mean() / freedom)
     worst = measure_violation(counts, relevance, propensity)
     effect = worst.error if worst else None
     if decide(p) == "holds":
@@ -64,6 +71,7 @@ def assess_pairwise(counts: Counts, relevance: Floats, propensity: Floats) -> Fi
             f"No position bias is seen ({format_p_value(p)}), so pairwise debiasing has nothing to correct and does no "
             "harm.",
             "Ranking by click rates is as good here.",
+            design_effect=dispersion,
         )
     ratios = ""
     if worst:
@@ -77,6 +85,7 @@ def assess_pairwise(counts: Counts, relevance: Floats, propensity: Floats) -> Fi
         f"bias at all, but propensities differ here ({format_p_value(p)}){ratios}.",
         "Do not rely on XGBoost's lambdarank_unbiased (it rests on this) nor read LightGBM's position offsets as "
         "propensities; weight by the propensities of elute fit.",
+        design_effect=dispersion,
     )
 
 
@@ -104,25 +113,43 @@ def measure_violation(counts: Counts, relevance: Floats, propensity: Floats) -> 
     return Violation(worst, float(least[worst]), float(most[worst]), error)
 
 
-def compute_equality_statistic(counts: Counts) -> tuple[float, int]:
+class Equality:
     """The generalised Cochran–Mantel–Haenszel statistic of factor against click, items as strata, and its degrees of
     freedom. The covariance of an item's clicks, given their number C among N, is C(N - C)/(N(N - 1)) times
     diag(n) - nnᵀ/N: a Laplacian, like the information matrix."""
-    size, item = counts.n_factors, np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
-    n, c = (np.bincount(item, amounts, counts.n_items) for amounts in (counts.impressions, counts.clicks))
-    one = c * (n - c) / np.maximum(n * (n - 1), 1)
-    weight = one[item] * counts.impressions
-    u = np.bincount(counts.factor, counts.clicks - counts.impressions * (c / np.maximum(n, 1))[item], size).astype(
-        np.float64
-    )
-    if size <= DENSE:
+
+    def __init__(self, counts: Counts) -> None:
+        size, item = counts.n_factors, np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
+        n, c = (np.bincount(item, amounts, counts.n_items) for amounts in (counts.impressions, counts.clicks))
+        self._counts, self._item, self._shown = counts, item, np.maximum(n, 1)
+        self._rate = (c / self._shown)[item]
+        self._weight = (c * (n - c) / np.maximum(n * (n - 1), 1))[item] * counts.impressions
+        self._root: Floats | None = None
+        if size > DENSE:
+            self.freedom = _compute_rank(counts, self._weight > 0)
+            return
         every = np.arange(size, dtype=np.int32)
-        values, vectors = eigh(grounded_laplacian(counts.offsets, counts.factor, weight, every, size))
+        values, vectors = eigh(grounded_laplacian(counts.offsets, counts.factor, self._weight, every, size))
         inside = values > _SINGULAR * max(float(values.max()), 1e-300)
-        return float(((vectors[:, inside].T @ u) ** 2 / values[inside]).sum()), int(inside.sum())
-    scale = diagonal(counts.offsets, counts.factor, weight, size)
-    end = solve(counts.offsets, counts.factor, weight, None, u, scale, 1e-9, 10_000)
-    return end.energy, _compute_rank(counts, weight > 0)
+        self._root = vectors[:, inside] / np.sqrt(values[inside])
+        self.freedom = int(inside.sum())
+
+    def measure(self, clicks: NDArray[Any]) -> float:
+        """The statistic of clicks by cell, or of what they have beyond a share of the impressions."""
+        counts, size = self._counts, self._counts.n_factors
+        rate = np.bincount(self._item, clicks, counts.n_items) / self._shown
+        beyond = clicks - counts.impressions * rate[self._item]
+        u = np.bincount(counts.factor, beyond, size).astype(np.float64)
+        if self._root is not None:
+            return float(((self._root.T @ u) ** 2).sum())
+        scale = diagonal(counts.offsets, counts.factor, self._weight, size)
+        return solve(counts.offsets, counts.factor, self._weight, None, u, scale, 1e-9, 10_000).energy
+
+    def draw(self, rows: ClusterRows, drawing: Drawing) -> Floats:
+        """The statistic of clicks drawn by clusters under equal propensities."""
+        rng, same = np.random.default_rng(drawing.seed), np.ones(len(self._rate))
+        flipped = rows.flip(self._rate, same, self._item, rng, drawing.replicates)
+        return np.array([self.measure(e) for e in flipped])
 
 
 def _compute_rank(counts: Counts, informative: NDArray[np.bool_]) -> int:

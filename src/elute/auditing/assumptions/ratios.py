@@ -28,9 +28,10 @@ class RatioDifference(NamedTuple):
     """Of no difference, corrected for all that were looked at (Bonferroni: most are not kept)."""
 
 
-def find_differences(base: Null, label: NDArray[np.int64]) -> list[RatioDifference]:
-    """Between any two groups, for any two factors that both determine; `label`: the group of every item of the null.
-    Furthest from 0 in standard errors first, at most `LISTED`."""
+def find_differences(base: Null, label: NDArray[np.int64], dispersion: float = 1.0) -> list[RatioDifference]:
+    """Between any two groups, for any two factors that both determine; `label`: the group of every item of the null;
+    `dispersion`: the variance of clicks over that of independent ones. Furthest from 0 in standard errors first, at
+    most `LISTED`."""
     fits = {int(code): _fit_alone(base, label == code) for code in np.unique(label)}
     found: list[RatioDifference] = []
     looked = 0
@@ -40,7 +41,7 @@ def find_differences(base: Null, label: NDArray[np.int64]) -> list[RatioDifferen
         if len(shared) < 2:
             continue
         off = np.log(one.o[shared]) - np.log(two.o[shared])
-        covariance = (one.inverse + two.inverse)[np.ix_(shared, shared)]
+        covariance = dispersion * (one.inverse + two.inverse)[np.ix_(shared, shared)]
         own = np.diagonal(covariance)
         a, b = np.triu_indices(len(shared), 1)
         joined = [fit.component[shared[a]] == fit.component[shared[b]] for fit in (one, two)]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from elute.auditing.assumptions.finding import LEVEL, Finding
 
-_LISTED = 10
+_LISTED = 5
+"""Factors, or runs of numbered ones, that a sentence names."""
+
+_NUMBERED = re.compile(r"([^,]+) (\d+)")
+_PLURAL = {"position": "positions", "rank": "ranks", "slot": "slots"}
 
 Form = Literal["linear", "affine", "neither", "unknown"]
 
@@ -33,8 +38,7 @@ class Shape:
 
     def _list_factors(self, form: Form) -> str:
         """The factors of one form, the first few."""
-        names = [name for name, found in self.factors.items() if found == form]
-        return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
+        return list_factors([name for name, found in self.factors.items() if found == form])
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
@@ -43,6 +47,26 @@ class Shape:
             "sentence": self.sentence,
             "factors": [{"factor": name, "shape": form} for name, form in self.factors.items()],
         }
+
+
+def list_factors(names: Sequence[str]) -> str:
+    """The first few in words; numbered ones in order, as runs: 'positions 1, 3 to 9'."""
+    numbered = [_NUMBERED.fullmatch(name) for name in names]
+    columns = {match[1] if match else None for match in numbered}
+    if len(names) < 2 or len(columns) > 1 or None in columns:
+        return _shorten(list(names), [1] * len(names))
+    numbers = sorted({int(match[2]) for match in numbered if match})
+    column = str(columns.pop())
+    begins = [i for i, number in enumerate(numbers) if i == 0 or number != numbers[i - 1] + 1]
+    runs = [numbers[i:j] for i, j in zip(begins, [*begins[1:], len(numbers)], strict=True)]
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    return f"{_PLURAL.get(column, column)} {_shorten(words, [len(run) for run in runs])}"
+
+
+def _shorten(words: Sequence[str], sizes: Sequence[int]) -> str:
+    """The first few; `sizes`: how many each stands for."""
+    rest = sum(sizes[_LISTED:])
+    return ", ".join(words[:_LISTED]) + (f" and {rest:,} more" if rest else "")
 
 
 def classify_shape(findings: Sequence[Finding]) -> Shape:

@@ -19,7 +19,7 @@ from elute.reporting.charts.render import render_svg
 from elute.reporting.sections.assumptions import draw_evidence
 
 _STYLES = {"holds": ("✓", "green"), "rejected": ("✗", "red"), "untestable": ("?", "yellow")}
-_DIRECTIONS = 5
+_DIRECTIONS = 3
 """Flat directions that the page tells of."""
 
 
@@ -42,9 +42,13 @@ def show(console: Console, findings: Sequence[Finding]) -> None:
         chance = "" if finding.p_value is None else f" ({format_p_value(finding.p_value)})"
         text = Text(f"{mark} {finding.name}: {finding.verdict}{chance}\n", style=f"bold {style}")
         text.append(f"{to_one_line(finding.sentence, 800)}\n", style="not bold default")
-        for row in finding.evidence[:_DIRECTIONS]:
-            if "sentence" in row:
-                text.append(f"- {to_one_line(row['sentence'], 600)}\n", style="not bold default")
+        told = [to_one_line(row["sentence"], 400) for row in finding.evidence if "sentence" in row]
+        for sentence in told[:_DIRECTIONS]:
+            text.append(f"- {sentence}\n", style="not bold default")
+        if len(told) > _DIRECTIONS:
+            text.append(f"- and {len(told) - _DIRECTIONS:,} more: --json lists them\n", style="not bold default")
+        if finding.note is not None:
+            text.append(f"{finding.note}\n", style="not bold default")
         text.append(to_one_line(finding.next, 400), style="dim not bold default")
         console.print(Padding(text, (1, 2, 0, 2)))
     console.print(Padding(Text(to_one_line(classify_shape(findings).sentence, 800), style="bold"), (1, 2)))

@@ -23,6 +23,7 @@ Examples:
   elute audit --fit demo/fits/pbm --log demo/broken.parquet
   elute audit --fit demo/fits/* --log demo/broken.parquet --labels demo/truth.csv --policy-scores demo/truth.csv
   elute audit --assumptions --log demo/sound.parquet --groups query_id --charts evidence
+  elute audit --assumptions --log demo/sound.parquet --cluster session_id
 
 \b
 Exit code: 0 done, whatever the verdict; 1 something cannot be used, 2 wrong usage.
@@ -64,6 +65,11 @@ def _with_log_option(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--assumptions", is_flag=True, help="Test the click model itself on the log; needs no fit.")
 @click.option("--groups", metavar="COL", help="With --assumptions: the column by which position effects might differ.")
 @click.option(
+    "--cluster",
+    metavar="COL",
+    help="With --assumptions: users or sessions, whose clicks depend on each other.  [default: clicks are independent]",
+)
+@click.option(
     "--charts",
     metavar="DIR",
     type=click.Path(file_okay=False),
@@ -85,6 +91,7 @@ def audit(
     shifted_log: tuple[str, ...],
     assumptions: bool,
     groups: str | None,
+    cluster: str | None,
     charts: str | None,
     estimator: Any,
     seed: int,
@@ -109,7 +116,7 @@ def audit(
     named = (*fits, *folders)
     if not named and not assumptions:
         raise click.UsageError("Missing option '--fit': the folder of a fit; or --assumptions.")
-    for option, given in (("--groups", groups), ("--charts", charts)):
+    for option, given in (("--groups", groups), ("--cluster", cluster), ("--charts", charts)):
         if given is not None and not assumptions:
             raise click.UsageError(f"{option} goes with --assumptions.")
     with ExitStack() as stack:
@@ -127,6 +134,7 @@ def audit(
             shifted_log=shifted,
             assumptions=assumptions,
             groups=groups,
+            cluster=cluster,
             estimator=estimator,
             seed=seed,
             progress=progress,

@@ -1,0 +1,1 @@
+"""Clicks drawn under a null: given every item's total, or by clusters."""
