@@ -104,8 +104,8 @@ def run(study: Study) -> Reproduction:
 
 _READING = (
     "Errors come out below the promise: it takes in the log's design effect, 1.1 to 1.3 in these logs, which is "
-    "estimated so that it is rather too large than too small, where clicks here are independent. All factors of a block "
-    "share the error of its link, so a ratio over 20 logs is itself known to about ± 15%.",
+    "estimated so that it is rather too large than too small, where clicks here are independent. All factors of a "
+    "block share the error of its link, so a ratio over 20 logs is itself known to about ± 15%.",
     "Before anything is shown, how parts compare is a guess: propensities are taken to fall between parts as they do "
     f"within them (`elute.repair.swapping.scale`). '{FOLD}' breaks it. What comes is measured by "
     "`elute repair --continue`, and the plan made anew.",
