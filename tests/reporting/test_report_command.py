@@ -40,12 +40,13 @@ def test_the_demo_runs_every_verb_and_ends_by_naming_the_page(folder: Path) -> N
     assert at == sorted(at) and "$ elute audit --fit here" in printed
     assert "here/report.html" in printed.splitlines()[-1] + printed.splitlines()[-2]
     audit = json.loads((folder / "here" / "audit.json").read_text())
-    assert [model["name"] for model in audit["models"]] == ["pbm", "naive"]
-    assert audit["models"][0]["cmip"]["estimate"] < audit["models"][1]["cmip"]["estimate"] / 3
+    assert [model["name"] for model in audit["models"]] == ["pbm", "merged", "naive"]
+    assert [model["verdict"] for model in audit["models"]] == ["pass", "pass", "fail"]
+    assert audit["models"][0]["cmip"]["estimate"] < audit["models"][2]["cmip"]["estimate"] / 3
     assert (folder / "here" / "judged" / "ratings.csv").read_text().startswith("query,docid,rating")
     page = (folder / "here" / "report.html").read_text(encoding="utf-8")
     for words in (
-        "With a merge plan: estimable, not precisely known",
+        "With a swap plan: estimable, not precisely known",
         "What can be used",
         "How much is seen",
         "Can the fit be trusted?",

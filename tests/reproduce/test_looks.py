@@ -32,6 +32,6 @@ def test_more_looks_do_not_make_more_errors() -> None:
 
 @pytest.mark.parametrize("tastes", [0.0, 0.5])
 def test_whole_fits_find_the_ratio(tastes: float) -> None:
-    looks = watch_plan(Study(), 2, 6, seed=9, tastes=tastes)
-    assert looks.ever_out == 0.0
-    assert looks.runs == 2
+    looks = watch_plan(Study(), 4, 6, seed=9, tastes=tastes)
+    assert looks.ever_out <= 0.25
+    assert looks.runs == 4

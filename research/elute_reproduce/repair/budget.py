@@ -79,7 +79,15 @@ def run(study: Study) -> Reproduction:
         compared=compared,
         claims=_claims(largest, missed),
         figures=_figures(largest),
+        reading=_READING,
     )
+
+
+_READING = (
+    "Items are picked by where and how often they were shown, not by their clicks (see `plans-budget`). Here, where "
+    "every item has hundreds of impressions, that costs: twenty random swaps hold some very relevant items, and with "
+    "a small budget they may come out as well.",
+)
 
 
 def _draw_world(rng: np.random.Generator) -> _World:

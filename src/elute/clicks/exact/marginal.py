@@ -48,14 +48,22 @@ class MarginalFit(NamedTuple):
 
 
 def fit_marginally(
-    cells: PairCounts, amount: int, z: Floats, fixed: RankedPrior | None, progress: Progress
+    cells: PairCounts,
+    amount: int,
+    z: Floats,
+    fixed: RankedPrior | None,
+    progress: Progress,
+    examination: Floats | None = None,
 ) -> MarginalFit:
-    """`amount`: of cells. `z`: by document, see `RankedPrior`. `fixed`: a prior that is given, not fitted."""
+    """`amount`: of cells. `z`: by document, see `RankedPrior`. `fixed`: a prior that is given, not fitted;
+    `examination`: likewise."""
     from scipy.optimize import minimize
 
     seen = np.bincount(cells.cell, cells.impressions, amount).astype(np.float64)
     log_o, start = _choose_start(cells, seen)
     start = fixed or start
+    if examination is not None:
+        log_o = np.clip(np.log(np.maximum(examination, 1e-300)), _LOWEST, _HIGHEST)
     at = np.concatenate((log_o, [start.level, start.slope, np.log(start.strength)]))
     held = [(value, value) for value in at[amount:]] if fixed else LOG_BOUNDS
     some = _group_documents(cells, z)
@@ -72,7 +80,7 @@ def fit_marginally(
         at,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(_LOWEST, _HIGHEST)] * amount + list(held),
+        bounds=[(_LOWEST, _HIGHEST) if examination is None else (at, at) for at in log_o] + list(held),
         options={"maxiter": _ROUNDS, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-4},
     )
     o = np.exp(found.x[:amount])

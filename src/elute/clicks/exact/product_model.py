@@ -22,13 +22,18 @@ from elute.progress import Progress
 
 S = TypeVar("S", bound=ClickStructure)
 
+_PLENTY = 100
+"""Impressions of most documents from which on examinations are those of maximum likelihood. It looks within documents
+alone; the marginal likelihood also between them, and where a strong ranker hardly moves its documents, what the prior
+has wrong about ranks goes into examinations."""
+
 _NEAR = 1e-3
 """How near to 0 or 1 is as good as there."""
 
 
 class ProductModel(TowerModel[S]):
     """By marginal likelihood where documents have a prior (`elute.clicks.exact.marginal`), by maximum likelihood where
-    they have none. Subclasses say what the cells are that examination belongs to."""
+    they have none, or plenty of impressions. Subclasses say what the cells are that examination belongs to."""
 
     @abstractmethod
     def _count_cells(self, source: SessionSource) -> tuple[PairCounts, Keys]:
@@ -45,7 +50,10 @@ class ProductModel(TowerModel[S]):
             o, rounds, converged = found.examination, found.rounds, found.converged
         else:
             given = None if self.prior == "fitted" else choose_prior(self.prior, np.zeros(len(z)), np.zeros(len(z)), z)
-            fitted, prior, o, rounds, converged = fit_marginally(cells, len(rank_of), z, given, progress)
+            own = None
+            if np.median(sum_by_document(cells, cells.impressions)[shown]) >= _PLENTY:
+                own = fit_product(cells, len(rank_of), progress).examination
+            fitted, prior, o, rounds, converged = fit_marginally(cells, len(rank_of), z, given, progress, own)
         params = attraction_params(fitted, shown, prior, centre, self.ranks)
         params["examination"] = jnp.asarray(to_logits(o))
         return ExactFit(params, rounds, converged, {"attraction": prior.to_dict()})
