@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from elute.checking.check import Check
 from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
+from elute.known.precision import TARGET
 from elute.log import LogOptions, LogSource
 from elute.progress import Progress, silent
 from elute.repair import given
@@ -120,7 +121,7 @@ def swap(
     """
     if (relevance is None) != (propensity is None):
         raise EluteError("give both `relevance=` and `propensity=`, or neither (then both are fitted)")
-    verdict = as_check(check, progress=progress, **columns)
+    verdict = as_check(check, progress, TARGET, **columns)
     limits = constraints or Constraints(
         max_position_change=max_position_change,
         only_positions=only_positions,

@@ -12,13 +12,18 @@ from elute.log import LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 
 
-def as_check(source: LogSource | Check, progress: Progress = silent, **options: Unpack[LogOptions]) -> Check:
-    """A check, or a log that is checked now."""
+def as_check(
+    source: LogSource | Check,
+    progress: Progress = silent,
+    target_log_se: float | None = None,
+    **options: Unpack[LogOptions],
+) -> Check:
+    """A check, or a log that is checked now; with a `target_log_se`, for how precisely its clicks settle things."""
     if isinstance(source, Check):
         if options:
             raise EluteError("the log was checked already, with its own columns; give these to `elute.check`")
         return source
-    return check(as_log(source, **options), target_log_se=None, progress=progress)
+    return check(as_log(source, **options), target_log_se=target_log_se, progress=progress)
 
 
 def as_paths(given: str | Path | Sequence[str | Path] | None) -> tuple[str, ...]:

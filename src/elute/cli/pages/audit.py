@@ -85,7 +85,7 @@ def _tabulate_rankings(audit: Comparison) -> Table:
 
 
 def _make_table(heads: list[str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", caption_justify="left")
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", caption_justify="left")
     for head in heads:
         table.add_column(head, justify="left" if head in ("fit", "model", "") else "right", no_wrap=head != "fit")
     return table
