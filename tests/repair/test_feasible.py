@@ -129,15 +129,29 @@ def test_a_plan_joins_what_can_be_joined_and_no_more(cells: list[tuple[int, int,
         assert swap.item["query_id"] == swap.query
         assert 0 < swap.click_probability < 1 and swap.users_lose >= 0 and swap.cost >= 0
         shown[swap.query] = shown.get(swap.query, 0) + swap.impressions
-    pages, membership = count_pages(traffic, movable.kind, movable.place), check.counts.membership
-    assert membership is not None
+    pages, names = count_pages(traffic, movable.kind, movable.place), check.counts.items["query_id"].to_pylist()
+    of_query = {names[traffic.item[row]]: code for code, row in enumerate(traffic.offsets[:-1])}
     for query, impressions in shown.items():
-        code = next(
-            int(membership.query[at])
-            for at in range(len(membership.item))
-            if check.counts.items["query_id"][int(membership.item[at])].as_py() == query
-        )
-        assert impressions <= np.floor(share * pages[code])
+        assert impressions <= np.floor(share * pages[of_query[query]])
+
+
+def test_rows_in_another_order_make_the_same_plan() -> None:
+    """Many queries of equal pages: which item is taken must not hang on which row came first."""
+    rng = np.random.default_rng(5)
+    rows = [(q, f"{q}-{part}{n}", 3 * part + n + 1) for q in range(12) for part in (0, 1) for n in range(3)] * 60
+    rows += [
+        (q, f"{q}-{part}{n}", 3 * part + (n + 1) % 3 + 1) for q in range(12) for part in (0, 1) for n in range(3)
+    ] * 60
+    query, doc, position = (list(column) for column in zip(*rows, strict=True))
+    table = pa.table({"query_id": query, "doc_id": doc, "position": position, "click": rng.random(len(rows)) < 0.3})
+
+    def plan(rows: pa.Table) -> list[tuple[object, ...]]:
+        return [(swap.item, swap.source, swap.target, swap.impressions) for swap in elute.swap(rows).swaps]
+
+    plain = plan(table)
+    assert plain
+    for _ in range(3):
+        assert plan(table.take(rng.permutation(len(rows)))) == plain
 
 
 @settings(deadline=None, max_examples=100)

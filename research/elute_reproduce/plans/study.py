@@ -251,6 +251,11 @@ def _judge(summed: dict[tuple[str, str], dict[str, float]]) -> tuple[Claim, ...]
     folded = own.pop(FOLD)
     return (
         Claim(
+            "What fits are off by is what a plan promises (± 15%).",
+            all(abs(figures["error over promise"] - 1) <= 0.15 for figures in own.values()),
+            "; ".join(f"{world}: {figures['error over promise']:.2f}" for world, figures in own.items()),
+        ),
+        Claim(
             "What fits are off by is at most what a plan promises, and 15% more.",
             all(figures["error over promise"] <= 1.15 for figures in own.values()),
             "; ".join(f"{world}: {figures['error over promise']:.2f}" for world, figures in own.items()),

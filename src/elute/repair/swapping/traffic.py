@@ -2,6 +2,9 @@
 
 Every page of a query shows one item at each of its places. So the impressions of a query's items under a factor are the
 pages of the query that have this place, and an item can be shown there as often as such pages come.
+
+Queries and items stand in an order that does not hang on where the log was counted (`elute.known.canonical`): of
+equally good swaps the first is taken, so that one log has one plan.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.counts import Counts
+from elute.cells.counts import Cells, Counts
 from elute.checking.check import Check
 from elute.kernels.jit import jit
+from elute.known.canonical import hash_items, rank_items, rank_queries
 
 Ints = NDArray[np.int64]
 
@@ -34,23 +38,27 @@ def find_traffic(check: Check) -> Traffic:
     """Of the log that was checked."""
     counts, roles = check.counts, check.log.roles
     every = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
+    hashed = hash_items(Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks))
+    rank = rank_items(hashed)
     if roles.query is None or counts.membership is None:
-        return Traffic(np.array([0, counts.n_cells]), every, counts.factor.astype(np.int64), _widen(counts), None)
+        return _sort(np.zeros_like(every), rank, every, counts.factor.astype(np.int64), _widen(counts), None)
     if not roles.items_within_queries:
         rows = counts.read_clusters(roles.query)
         query, item, factor, shown = (np.asarray(column, np.int64) for column in rows[:4])
-        return _sort(query, item, factor, shown, rows.values)
-    of_item = np.zeros(counts.n_items, np.int64)
-    of_item[counts.membership.item] = counts.membership.query
-    return _sort(of_item[every], every, counts.factor.astype(np.int64), _widen(counts), None)
+        return _sort(query, rank, item, factor, shown, rows.values)
+    members, of_item = counts.membership, np.zeros(counts.n_items, np.int64)
+    of_item[members.item] = rank_queries(hashed, members.item, members.query, members.queries)[members.query]
+    return _sort(of_item[every], rank, every, counts.factor.astype(np.int64), _widen(counts), None)
 
 
 def _widen(counts: Counts) -> Ints:
     return counts.impressions.astype(np.int64)
 
 
-def _sort(query: Ints, item: Ints, factor: Ints, impressions: Ints, names: pa.Array | None) -> Traffic:
-    order = np.lexsort((factor, item, query))
+def _sort(
+    query: Ints, rank: NDArray[np.integer], item: Ints, factor: Ints, impressions: Ints, names: pa.Array | None
+) -> Traffic:
+    order = np.lexsort((factor, rank[item], query))
     offsets = np.searchsorted(query[order], np.arange(int(query.max(initial=-1)) + 2))
     return Traffic(offsets, item[order], factor[order], impressions[order], names)
 
