@@ -21,6 +21,7 @@ STUDIES: dict[str, str] = {
     "identifiability-figure7": "how often the graph is connected, over sample size and number of features",
     "plans": "swap plans carried out: what they promise, beside other ways to the same",
     "plans-looks": "a swap plan looked at as often as one likes",
+    "plans-budget": "whether standard errors that a budget promises come",
     "plans-bounds": "whether bounds across components hold",
     "repair-budget": "a traffic budget spent well, at random, or on the links alone",
     "upe-figure3": "propensities that learners find under weak and strong logging policies",
