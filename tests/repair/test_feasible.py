@@ -135,7 +135,9 @@ def test_a_plan_joins_what_can_be_joined_and_no_more(cells: list[tuple[int, int,
         assert impressions <= np.floor(share * pages[of_query[query]])
 
 
-def test_rows_in_another_order_make_the_same_plan() -> None:
+@pytest.mark.parametrize("budget", [None, 4_000])
+@pytest.mark.parametrize("queries", [True, False])
+def test_rows_in_another_order_make_the_same_plan(queries: bool, budget: int | None) -> None:
     """Many queries of equal pages: which item is taken must not hang on which row came first."""
     rng = np.random.default_rng(5)
     rows = [(q, f"{q}-{part}{n}", 3 * part + n + 1) for q in range(12) for part in (0, 1) for n in range(3)] * 60
@@ -144,9 +146,11 @@ def test_rows_in_another_order_make_the_same_plan() -> None:
     ] * 60
     query, doc, position = (list(column) for column in zip(*rows, strict=True))
     table = pa.table({"query_id": query, "doc_id": doc, "position": position, "click": rng.random(len(rows)) < 0.3})
+    table = table if queries else table.drop_columns("query_id")
 
     def plan(rows: pa.Table) -> list[tuple[object, ...]]:
-        return [(swap.item, swap.source, swap.target, swap.impressions) for swap in elute.swap(rows).swaps]
+        swaps = elute.swap(rows, budget=budget, item="query_id,doc_id" if queries else "doc_id").swaps
+        return [(swap.item, swap.source, swap.target, swap.impressions) for swap in swaps]
 
     plain = plan(table)
     assert plain

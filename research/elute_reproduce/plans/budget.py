@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from elute_reproduce.plans.forecasts import DENSE, SPARSE, Kept, View, keep_forecasts
+from elute_reproduce.plans.forecasts import DENSE, SPARSE, Kept, View, keep_forecast, sum_forecasts
 from elute_reproduce.result import Claim, ComparedValue, Reproduction
 from elute_reproduce.study import Study
 
-_PLANS, _REDRAWS = 1, 40
-"""Plans for every seed, and how often each is carried out."""
+_REDRAWS = 40
+"""How often each plan is carried out; there is one for every seed."""
 
 _WORLDS = {"dense": DENSE, "sparse": SPARSE}
 _VIEWS: tuple[View, ...] = ("typical", "own clicks", "truth")
@@ -16,16 +16,16 @@ _ELUTE: View = "typical"
 
 def run(study: Study) -> Reproduction:
     """Every world, every view."""
-    plans = study.seeds * _PLANS
     cells = [(world, view) for world in _WORLDS for view in _VIEWS]
-    found = study.map("worlds", keep_forecasts, [(_WORLDS[world], view, plans, _REDRAWS) for world, view in cells])
-    kept = dict(zip(cells, found, strict=True))
+    jobs = [(_WORLDS[world], view, _REDRAWS, number) for world, view in cells for number in range(study.seeds)]
+    found = study.map("plans", keep_forecast, jobs)
+    kept = {cell: sum_forecasts(found[at * study.seeds :][: study.seeds]) for at, cell in enumerate(cells)}
     return Reproduction(
         name="plans-budget",
         title="Is what a budget promises kept?",
         source="`elute repair --method swap --budget N`",
         settings=(
-            f"{plans} logs of two parts and 8 factors, dense (60 items, 150 impressions a cell) or sparse (1,200 "
+            f"{study.seeds} logs of two parts and 8 factors, dense (60 items, 150 impressions a cell) or sparse (1,200 "
             f"items, 2.5 impressions a cell: most have no click); a plan for each, carried out {_REDRAWS} times. "
             "Clicks are drawn from the truth, and the position-based model is fitted to log and new clicks.",
             "promised: root mean square of the standard errors that were promised. came: that of the standard "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -57,28 +58,37 @@ class Kept(NamedTuple):
     unfitted: float
 
 
-def keep_forecasts(world: BudgetWorld, view: View, plans: int, redraws: int, seed: int = 0) -> Kept:
-    """Make `plans` plans, each from a log of its own, and carry each out `redraws` times."""
-    foretold, spread, missed = [], [], []
-    for number in range(plans):
-        rng = np.random.default_rng([seed, number])
-        r, o, cells, log = _draw_log(world, rng)
-        plan = _plan(world, cells._replace(relevance=_view(view, r, o, cells, log)), number)
-        reference = int(np.flatnonzero(plan.se_after == 0)[0])
-        truth = np.log(o / o[reference])
-        anew, kept = [], []
-        for _ in range(redraws):
-            fresh = rng.binomial(plan.impressions, r[plan.item] * o[plan.target])
-            again = rng.binomial(cells.impressions, r[cells.item] * o[cells.factor])
-            anew.append(_fit(world, cells, again, plan, fresh, reference) - truth)
-            kept.append(_fit(world, cells, log, plan, fresh, reference) - truth)
-        others = np.arange(world.factors) != reference
-        foretold.append(plan.se_after[others])
-        spread.append(np.nanstd(anew, axis=0, ddof=1)[others])
-        missed.append(np.array(kept)[:, others])
-    said, came, off = np.array(foretold), np.array(spread), np.array(missed)
+class Carried(NamedTuple):
+    """One plan, by factor but the reference: standard errors foretold, standard deviations over clicks drawn anew, and
+    what fits to the log as it was are off (one row each time it was carried out)."""
+
+    foretold: Floats
+    spread: Floats
+    missed: Floats
+
+
+def keep_forecast(world: BudgetWorld, view: View, redraws: int, number: int, seed: int = 0) -> Carried:
+    """Make a plan from the log of this number, and carry it out `redraws` times."""
+    rng = np.random.default_rng([seed, number])
+    r, o, cells, log = _draw_log(world, rng)
+    plan = _plan(world, cells._replace(relevance=_view(view, r, o, cells, log)), number)
+    reference = int(np.flatnonzero(plan.se_after == 0)[0])
+    truth = np.log(o / o[reference])
+    anew, kept = [], []
+    for _ in range(redraws):
+        fresh = rng.binomial(plan.impressions, r[plan.item] * o[plan.target])
+        again = rng.binomial(cells.impressions, r[cells.item] * o[cells.factor])
+        anew.append(_fit(world, cells, again, plan, fresh, reference) - truth)
+        kept.append(_fit(world, cells, log, plan, fresh, reference) - truth)
+    others = np.arange(world.factors) != reference
+    return Carried(plan.se_after[others], np.nanstd(anew, axis=0, ddof=1)[others], np.array(kept)[:, others])
+
+
+def sum_forecasts(plans: Sequence[Carried]) -> Kept:
+    """Over all plans of a world."""
+    said, came, off = (np.array(figures) for figures in zip(*plans, strict=True))
     squares = np.nanmean(off**2, axis=1)
-    worst = np.arange(plans), said.argmax(axis=1)
+    worst = np.arange(len(plans)), said.argmax(axis=1)
     return Kept(
         largest=_root_mean(said[worst] ** 2),
         typical=_root_mean(said**2),

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.cells.counts import find_cells
+
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -52,6 +54,14 @@ class FittedCells(NamedTuple):
     def item(self) -> NDArray[np.int64]:
         """The item of every cell."""
         return np.repeat(np.arange(len(self.relevance)), np.diff(self.offsets))
+
+    def take(self, items: NDArray[np.int64]) -> FittedCells:
+        """The cells of these items, in their order."""
+        at, offsets = find_cells(self.offsets, items)
+        relevance = self.relevance[items]
+        return self._replace(
+            offsets=offsets, factor=self.factor[at], impressions=self.impressions[at], relevance=relevance
+        )
 
 
 class Condition(NamedTuple):

@@ -39,7 +39,7 @@ def describe_plan(fields: Fields) -> Card:
         if merged.caution:
             return Card("warn", merged.word, f"{sentence} {merged.caution}", figures, chart)
     return Card(
-        "good", f"A plan of {format_count(n)} {fields['method']}{'' if n == 1 else 's'}", sentence, figures, chart
+        "calm", f"A plan of {format_count(n)} {fields['method']}{'' if n == 1 else 's'}", sentence, figures, chart
     )
 
 

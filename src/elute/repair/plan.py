@@ -34,7 +34,7 @@ FORECAST = (
 """What a swap plan takes and gives: impressions shown elsewhere, expected clicks lost, time (as a multiple of the log's
 and in days, where it is known how many the log has), standard errors of log propensities before and after."""
 
-LIMITS = ("target_se", "share", "log_days", "fixed", "movable", "notes")
+LIMITS = ("target_se", "share", "log_days", "fixed", "movable", "guessed", "notes")
 """What a swap plan was made for."""
 
 
@@ -183,7 +183,8 @@ class SwapPlan(Plan):
     forecast: Row = field(default_factory=dict)
     """What the plan takes and gives: `users_lose`, `impressions`, `log_lengths`, `days`, `largest_log_se`, …"""
     limits: Row = field(default_factory=dict)
-    """What was asked: `target_se`, `share`, `log_days`; which columns are `fixed` (with why) and `movable`; `notes`."""
+    """What was asked: `target_se`, `share`, `log_days`; which columns are `fixed` (with why) and `movable`;
+    `guessed`: nothing is known of propensities; `notes`."""
     designs: tuple[Row, ...] = ()
     """Standard experiments beside the plan, with the same figures."""
     history: tuple[Row, ...] = ()

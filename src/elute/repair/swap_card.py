@@ -1,4 +1,4 @@
-"""What a swap plan shows of itself."""
+"""What a swap plan shows of itself. A plan is no knowledge: it is never marked as good."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def describe_swaps(fields: Fields) -> Card:
         (format_count(before), "parts before"),
         (format_count(after), "after"),
         (format_count(int(fields["impressions"])), "impressions"),
-        (f"{fields['users_lose']:.3g}", "clicks that users lose"),
+        ("?" if fields.get("guessed") else f"{fields['users_lose']:.3g}", "clicks that users lose"),
     ]
     names = ["·".join(map(str, swap["item"].values())) + f" under {describe(swap['to'])}" for swap in swaps]
     shown = [float(swap["impressions_needed"]) for swap in swaps]
@@ -30,16 +30,24 @@ def describe_swaps(fields: Fields) -> Card:
         f"{_count(len(swaps), 'swap')} on pages of {_count(queries, 'query', 'queries')}, "
         f"{_count(int(fields['impressions']), 'impression')} in all"
     )
-    price = f"Users lose about {fields['users_lose']:.3g} clicks by it; it takes {describe_time(fields)}."
+    loss = f"Users lose about {fields['users_lose']:.3g} clicks by it; it"
+    price = f"{'It' if fields.get('guessed') else loss} takes {describe_time(fields)}."
     if after > 1:
         words = f"Within these limits {what}, leave {format_count(after)} of {format_count(before)} parts apart."
         return Card("bad", "Still apart", f"{words} {price}", figures, chart)
-    if before == 1:
+    if fields.get("guessed"):
+        words = (
+            f"{what}, tie the log's {format_count(before)} parts together by clicks, if all places are seen equally."
+        )
+        words += (
+            " Nothing is known of propensities yet: what users lose, and how certain this is, only clicks can tell."
+        )
+    elif before == 1:
         words = f"{what}, make propensities more certain: the largest standard error goes to {_error(fields)}."
     else:
         words = f"{what}, tie the log's {format_count(before)} parts together by clicks."
         words += f" The largest standard error is then {_error(fields)}."
-    return Card("good", f"A plan of {_count(len(swaps), 'swap')}", f"{words} {price}", figures, chart)
+    return Card("calm", f"A plan of {_count(len(swaps), 'swap')}", f"{words} {price}", figures, chart)
 
 
 def describe_time(fields: Fields) -> str:

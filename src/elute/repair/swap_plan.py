@@ -135,7 +135,8 @@ def plan_swaps(
             "log_days": limits.log_days,
             "fixed": movable.fixed,
             "movable": list(movable.columns),
-            "notes": _write_notes([effect / link.information for link in links], target_se, unspent, expected),
+            "guessed": expected.knows_nothing,
+            "notes": _write_notes([effect / link.information for link in links], target_se, unspent),
         },
         designs=_compare(ground, target_se, after, top) if expected.parts > 1 or budget is not None else (),
     )
@@ -179,14 +180,9 @@ def _count_components(check: Check, swaps: FeasibleSwaps) -> int:
     return len(np.unique(find_roots(parent)))
 
 
-def _write_notes(variances: list[float], target_se: float, unspent: int, expected: Outlook) -> list[str]:
-    """What falls short of what was asked, and what is a guess."""
+def _write_notes(variances: list[float], target_se: float, unspent: int) -> list[str]:
+    """What falls short of what was asked."""
     notes = []
-    if len(np.unique(expected.propensity)) == 1 < len(expected.propensity):
-        notes.append(
-            "nothing is known of propensities before the swaps: what users lose, and errors, are guessed as if all "
-            "places were seen equally"
-        )
     short = [np.sqrt(variance) for variance in variances if variance > 1.02 * target_se**2]
     if short:
         links = "1 link" if len(short) == 1 else f"{len(short):,} links"

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.counts import Counts
+from elute.cells.counts import Cells, Counts
 from elute.kernels.jit import jit
+from elute.known.canonical import hash_items, rank_items
 from elute.repair.allowed import Allowed
 from elute.repair.swap import find_minimum_swaps
 from elute.repair.swapping.expected import MOST, Outlook, to_fitted_cells
@@ -31,7 +32,10 @@ def list_swaps_anywhere(
     counts: Counts, traffic: Traffic, expected: Outlook, kind: Ints, place: Ints, pages: float, allowed: Allowed
 ) -> FeasibleSwaps:
     """Swaps that hold a spanning tree of least cost, as far as there is one."""
-    cells = to_fitted_cells(counts, expected)
+    order = np.argsort(_rank(counts))
+    cells = to_fitted_cells(counts, expected).take(order)
+    if allowed.exclude_items is not None:
+        allowed = replace(allowed, exclude_items=allowed.exclude_items[order])
     seen = np.bincount(traffic.factor, traffic.impressions, len(kind)).astype(np.float64)
     most = np.floor(pages * seen).astype(np.int64)
     rows: list[tuple[Ints, Ints, Ints]] = []
@@ -40,7 +44,7 @@ def list_swaps_anywhere(
         targets = inside & (most > 0)
         targets &= True if allowed.only_positions is None else allowed.only_positions
         found = find_minimum_swaps(cells, replace(allowed, only_positions=targets, only_sources=inside)).swaps
-        rows.append((found.item, found.source, found.target))
+        rows.append((order[found.item], found.source, found.target))
     item, source, target = (np.concatenate(column) for column in zip(*rows, strict=True))
     return _describe(counts, expected, kind, place, seen, most, item, source, target)
 
@@ -51,13 +55,13 @@ def list_more_anywhere(
     """For every factor, the item that tells most of it, of those of which most is known."""
     seen = np.bincount(traffic.factor, traffic.impressions, len(kind)).astype(np.float64)
     most = np.floor(pages * seen).astype(np.int64)
-    pool = np.sort(np.argsort(-expected.known * (expected.relevance > 0), kind="stable")[:_POOL])
+    pool = np.lexsort((_rank(counts), -expected.known * (expected.relevance > 0)))[:_POOL]
     sources, targets, position, change = set_limits(traffic, expected, allowed)
     item, source = _choose(
         pool,
         counts.offsets,
-        traffic.factor,
-        traffic.impressions,
+        counts.factor.astype(np.int64),
+        counts.impressions.astype(np.int64),
         sources,
         targets & (most > 0),
         kind,
@@ -70,6 +74,11 @@ def list_more_anywhere(
     )
     target = np.flatnonzero(item >= 0)
     return _describe(counts, expected, kind, place, seen, most, item[target], source[target], target)
+
+
+def _rank(counts: Counts) -> NDArray[np.int32]:
+    """Of equally good items the first is taken: in an order that does not hang on where the log was counted."""
+    return rank_items(hash_items(Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)))
 
 
 @jit

@@ -59,6 +59,11 @@ class Outlook(NamedTuple):
     def parts(self) -> int:
         return int(self.part.max(initial=0)) + 1
 
+    @property
+    def knows_nothing(self) -> bool:
+        """Of propensities: all are taken to be equal."""
+        return len(np.unique(self.propensity)) == 1 < len(self.propensity)
+
     def probability(self, item: Ints, factor: Ints) -> Floats:
         """Of a click."""
         return np.minimum(self.relevance[item] * self.propensity[factor], MOST)
