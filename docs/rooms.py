@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from layers import HEIGHT, Graph, Layout
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE, PICTURE = ROOT / "src" / "elute", ROOT / "docs" / "img" / "rooms-after.svg"
 
 
+@cache
 def modules(source: Path) -> dict[str, Path]:
     """The files of a package by dotted name; a package's `__init__.py` has the package's name."""
     found = {}

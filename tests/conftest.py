@@ -95,6 +95,17 @@ def demo_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `elute demo --out demo` leaves, and what it printed; only to be read. Tests with it are of one group, so
+    that it runs once."""
+    folder = tmp_path_factory.mktemp("demo-folder")
+    outcome = run_elute("demo", "--out", "demo", cwd=folder)
+    assert outcome.code == 0, outcome.err
+    (folder / "printed.txt").write_text(outcome.out, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def lone_positions(tmp_path: Path) -> Path:
     """Five positions with items of their own: whatever connects them merges them all."""

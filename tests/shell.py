@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from contextlib import chdir
 from glob import glob
 from pathlib import Path
@@ -32,7 +33,9 @@ def _tokens(line: str) -> list[list[str]]:
     return found
 
 
-def beside_docs(folder: Path) -> Path:
-    """The folder, with the docs in it as in the repository."""
+def beside_docs(folder: Path, demo_folder: Path | None = None) -> Path:
+    """The folder, with the docs in it as in the repository, and with what the demo left."""
+    if demo_folder is not None:
+        shutil.copytree(demo_folder / "demo", folder / "demo")
     (folder / "docs").symlink_to(ROOT / "docs")
     return folder

@@ -12,7 +12,7 @@ import pytest
 
 from shell import ROOT, beside_docs, run
 
-pytestmark = pytest.mark.xdist_group("readme")  # one demo for all
+pytestmark = pytest.mark.xdist_group("demo")  # one demo for all
 PAGES = [
     "README.md",
     "docs/convert.md",
@@ -39,11 +39,9 @@ ELUTE = list(dict.fromkeys(line for page in PAGES for line in commands(page) if 
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which `elute demo` has run, with the docs in it as in the repository."""
-    folder = beside_docs(tmp_path_factory.mktemp("readme"))
-    subprocess.run([sys.executable, "-c", "from elute.cli import main; main()", "demo"], cwd=folder, check=True)
-    return folder
+    return beside_docs(tmp_path_factory.mktemp("readme"), demo_folder)
 
 
 def test_make_targets_exist() -> None:

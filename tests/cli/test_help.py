@@ -113,12 +113,12 @@ def test_every_skipped_example_is_still_there() -> None:
     assert set(SKIPPED) <= shown | {entry.example for entry in EXPLANATIONS.values()}
 
 
-def test_examples_run_as_written(tmp_path: Path, quick_compiling: None) -> None:
+@pytest.mark.xdist_group("demo")
+def test_examples_run_as_written(tmp_path: Path, demo_folder: Path, quick_compiling: None) -> None:
     """Verb by verb, then those of explanations."""
     lines = [line for command in (main, *main.commands.values()) for line in examples(command)]
     lines += [entry.example for entry in EXPLANATIONS.values()]
-    folder = beside_docs(tmp_path)
-    assert run("elute demo", folder).exit_code == 0
+    folder = beside_docs(tmp_path, demo_folder)
     for line in dict.fromkeys(lines):
         if line in SKIPPED:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,20 +12,15 @@ import pytest
 from click.testing import CliRunner, Result
 from report_worlds import AUDIT, charts_of, toy_log
 
-from conftest import run_elute
 from elute.cli import main
 
 pytestmark = pytest.mark.xdist_group("demo")  # run once for all
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `elute demo` leaves."""
-    folder = tmp_path_factory.mktemp("demo")
-    outcome = run_elute("demo", "--out", "here", cwd=folder)
-    assert outcome.code == 0, outcome.err
-    (folder / "printed.txt").write_text(outcome.out, encoding="utf-8")
-    return folder
+def folder(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `elute demo` leaves, to work in."""
+    return shutil.copytree(demo_folder, tmp_path_factory.mktemp("demo"), dirs_exist_ok=True)
 
 
 @pytest.fixture
@@ -36,21 +32,21 @@ def elute_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., R
 
 def test_the_demo_runs_every_verb_and_ends_by_naming_the_page(folder: Path) -> None:
     printed = (folder / "printed.txt").read_text(encoding="utf-8")
-    at = [printed.index(f"$ elute {verb} here") for verb in ("check", "repair", "fit", "judge", "report")]
-    assert at == sorted(at) and "$ elute audit --fit here" in printed
-    assert "here/report.html" in printed.splitlines()[-1] + printed.splitlines()[-2]
-    audit = json.loads((folder / "here" / "audit.json").read_text())
+    at = [printed.index(f"$ elute {verb} demo") for verb in ("check", "repair", "fit", "judge", "report")]
+    assert at == sorted(at) and "$ elute audit --fit demo" in printed
+    assert "demo/report.html" in printed.splitlines()[-1] + printed.splitlines()[-2]
+    audit = json.loads((folder / "demo" / "audit.json").read_text())
     assert [model["name"] for model in audit["models"]] == ["pbm", "merged", "naive"]
     assert [model["verdict"] for model in audit["models"]] == ["pass", "pass", "fail"]
     assert audit["models"][0]["cmip"]["estimate"] < audit["models"][2]["cmip"]["estimate"] / 3
-    assert (folder / "here" / "judged" / "ratings.csv").read_text().startswith("query,docid,rating")
-    page = (folder / "here" / "report.html").read_text(encoding="utf-8")
+    assert (folder / "demo" / "judged" / "ratings.csv").read_text().startswith("query,docid,rating")
+    page = (folder / "demo" / "report.html").read_text(encoding="utf-8")
     for words in (
         "With a swap plan: estimable, not precisely known",
         "What can be used",
         "How much is seen",
         "Can the fit be trusted?",
-        "--audit here",
+        "--audit demo",
     ):
         assert words in page
 
@@ -61,9 +57,9 @@ def test_the_demo_shows_both_verdicts_and_repairs_the_broken_log(
     printed = (folder / "printed.txt").read_text(encoding="utf-8")
     assert "≈ Loose: relevance is recoverable in principle" in printed and "✗ Relevance is not recoverable" in printed
     assert "✓ Known" not in printed
-    assert elute_here("check", "here/sound.parquet").exit_code == 0
-    assert elute_here("check", "here/broken.parquet", "--plan", "here/merge.json").exit_code == 0
-    broken = elute_here("check", "here/broken.parquet", "--json", "--session", "session_id")
+    assert elute_here("check", "demo/sound.parquet").exit_code == 0
+    assert elute_here("check", "demo/broken.parquet", "--plan", "demo/merge.json").exit_code == 0
+    broken = elute_here("check", "demo/broken.parquet", "--json", "--session", "session_id")
     assert broken.exit_code == 3
     fields = json.loads(broken.stdout)
     assert fields["component_sizes"] == [6, 4]
@@ -72,7 +68,7 @@ def test_the_demo_shows_both_verdicts_and_repairs_the_broken_log(
 
 
 def test_a_report_says_what_it_wrote(folder: Path, elute_here: Callable[..., Result]) -> None:
-    outcome = elute_here("report", "here/sound.parquet", "--out", "a/page.html", "--json")
+    outcome = elute_here("report", "demo/sound.parquet", "--out", "a/page.html", "--json")
     assert outcome.exit_code == 0, outcome.stderr
     fields = json.loads(outcome.stdout)
     assert fields["report"] == "a/page.html"
@@ -80,8 +76,8 @@ def test_a_report_says_what_it_wrote(folder: Path, elute_here: Callable[..., Res
     assert fields["bytes"] == (folder / "a" / "page.html").stat().st_size < 5_000_000
     assert fields["sections"] == ["usable", "graph", "rankable", "links", "health", "again", "more"]
     page = (folder / "a" / "page.html").read_text(encoding="utf-8")
-    assert "elute report here/sound.parquet --out a/page.html" in page
-    assert "elute fit here/sound.parquet --out fit" in page
+    assert "elute report demo/sound.parquet --out a/page.html" in page
+    assert "elute fit demo/sound.parquet --out fit" in page
 
 
 @pytest.mark.parametrize(
@@ -90,16 +86,16 @@ def test_a_report_says_what_it_wrote(folder: Path, elute_here: Callable[..., Res
         (("--fit", "nowhere"), "no fit"),
         (("--plan", "nowhere.json"), "no plan 'nowhere.json'"),
         (("--audit", "nowhere.json"), "no audit 'nowhere.json'"),
-        (("--audit", "here/merge.json"), "is not what 'elute audit' writes"),
-        (("--audit", "here/judged/ratings.csv"), "is not what 'elute audit' writes"),
-        (("--plan", "here/merge.json", "--bias", "query_id"), "made for bias position"),
-        (("--fit", "here/fits/pbm", "--bias", "query_id"), "--bias position"),
+        (("--audit", "demo/merge.json"), "is not what 'elute audit' writes"),
+        (("--audit", "demo/judged/ratings.csv"), "is not what 'elute audit' writes"),
+        (("--plan", "demo/merge.json", "--bias", "query_id"), "made for bias position"),
+        (("--fit", "demo/fits/pbm", "--bias", "query_id"), "--bias position"),
     ],
 )
 def test_what_cannot_be_used_is_one_line_and_no_page(
     folder: Path, elute_here: Callable[..., Result], words: tuple[str, ...], says: str
 ) -> None:
-    outcome = elute_here("report", "here/broken.parquet", *words, "--out", "none.html")
+    outcome = elute_here("report", "demo/broken.parquet", *words, "--out", "none.html")
     assert outcome.exit_code == 1
     lines = [line for line in outcome.stderr.splitlines() if says in line]
     assert len(lines) == 1 and lines[0].startswith("elute: "), outcome.stderr
@@ -110,7 +106,7 @@ def test_what_cannot_be_used_is_one_line_and_no_page(
 @pytest.mark.parametrize("broken", ["models", "selection", "positions"])
 def test_half_an_audit_is_refused(folder: Path, elute_here: Callable[..., Result], broken: str) -> None:
     (folder / "half.json").write_text(json.dumps({**AUDIT, broken: [1]}), encoding="utf-8")
-    outcome = elute_here("report", "here/sound.parquet", "--audit", "half.json", "--out", "none.html")
+    outcome = elute_here("report", "demo/sound.parquet", "--audit", "half.json", "--out", "none.html")
     assert outcome.exit_code == 1 and "half.json is not what" in outcome.stderr
     assert not (folder / "none.html").exists()
 

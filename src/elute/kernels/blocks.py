@@ -28,6 +28,8 @@ def cut_blocks(offsets: NDArray[np.int64]) -> list[slice]:
     """Ranges of items with about as many cells each."""
     cells = int(offsets[-1] - offsets[0])
     count = max(1, min(_MOST, cells // _CELLS))
+    if count == 1:
+        return [slice(0, len(offsets) - 1)]
     edges = np.searchsorted(offsets, offsets[0] + np.arange(1, count) * (cells // count))
     bounds = np.unique(np.concatenate(([0], edges, [len(offsets) - 1])))
     return [slice(int(a), int(b)) for a, b in pairwise(bounds)] or [slice(0, 0)]

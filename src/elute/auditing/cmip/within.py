@@ -35,7 +35,7 @@ def permute_within(query: Ints, strata: list[Stratum], permutations: int, rng: n
         own = own[order]
         observed += float(np.sum((x.T @ y) ** 2) / stratum.n)
         for draw in range(permutations):
-            shuffled = np.lexsort((rng.random(stratum.n), own))
+            shuffled = np.argsort(own + rng.random(stratum.n))
             permuted[draw] += float(np.sum((x.T @ y[shuffled]) ** 2) / stratum.n)
     return float((1 + np.sum(permuted >= observed * (1 - 1e-12))) / (1 + permutations))
 
