@@ -25,13 +25,6 @@ class Cells(NamedTuple):
     clicks: Amounts
 
 
-def find_cells(offsets: NDArray[np.int64], items: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the cells of these items stand, in the order of the items; and the offsets that they then have."""
-    sizes = np.diff(offsets)[items]
-    taken = np.concatenate(([0], np.cumsum(sizes)))
-    return np.arange(taken[-1]) + np.repeat(offsets[items] - taken[:-1], sizes), taken
-
-
 @dataclass(frozen=True, eq=False)
 class Membership:
     """Which items were shown for which query, and how often. Codes, not names."""

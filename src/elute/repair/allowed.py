@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.counts import find_cells
+from elute._util.offsets import take_groups
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -57,7 +57,7 @@ class FittedCells(NamedTuple):
 
     def take(self, items: NDArray[np.int64]) -> FittedCells:
         """The cells of these items, in their order."""
-        at, offsets = find_cells(self.offsets, items)
+        at, offsets = take_groups(self.offsets, items)
         relevance = self.relevance[items]
         return self._replace(
             offsets=offsets, factor=self.factor[at], impressions=self.impressions[at], relevance=relevance

@@ -4,7 +4,7 @@ integrated out (PBM and UBM).
 Maximum likelihood over examinations and the attraction of every document together breaks down where most documents
 have an impression or two: a document that was clicked once has attraction 1, one that was not has 0, and examination is
 then 1 everywhere. Here documents are draws from a Beta distribution (`elute.clicks.base.ranked_prior`), and what is
-maximised over examinations, level, slope and strength is
+maximised over examinations, level, slope, strength and growth is
 
     Σ documents log ∫ Beta(r)·Π cells (r·o)^clicks·(1 - r·o)^skips dr  +  Σ cells log o + log(1 - o)
 
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elute._util.offsets import take_groups
 from elute.clicks.base.ranked_prior import LOG_BOUNDS, RankedPrior
 from elute.clicks.exact.tally import PairCounts
 from elute.progress import Progress
@@ -64,7 +65,7 @@ def fit_marginally(
     start = fixed or start
     if examination is not None:
         log_o = np.clip(np.log(np.maximum(examination, 1e-300)), _LOWEST, _HIGHEST)
-    at = np.concatenate((log_o, [start.level, start.slope, np.log(start.strength)]))
+    at = np.concatenate((log_o, start.numbers))
     held = [(value, value) for value in at[amount:]] if fixed else LOG_BOUNDS
     some = _group_documents(cells, z)
     rounds = 0
@@ -84,7 +85,7 @@ def fit_marginally(
         options={"maxiter": _ROUNDS, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-4},
     )
     o = np.exp(found.x[:amount])
-    prior = fixed or RankedPrior(float(found.x[amount]), float(found.x[amount + 1]), float(np.exp(found.x[amount + 2])))
+    prior = fixed or RankedPrior.of_numbers(found.x[amount:])
     o[seen == 0] = float(seen @ o) / max(float(seen.sum()), 1.0)
     return MarginalFit(_estimate_documents(cells, o, prior, z), prior, o, int(found.nit), bool(found.success))
 
@@ -116,8 +117,9 @@ def _lose(x: Floats, some: _Distinct, amount: int) -> tuple[float, Floats]:
 
     from elute.kernels.attraction import integrate_items
 
-    log_o, s = x[:amount], float(np.exp(x[amount + 2]))
-    o, mean = np.exp(log_o), 1.0 / (1.0 + np.exp(-(x[amount] + x[amount + 1] * some.z)))
+    log_o, (level, slope, log_s, growth) = x[:amount], x[amount:]
+    s, o = np.exp(log_s + growth * some.z), np.exp(log_o)
+    mean = 1.0 / (1.0 + np.exp(-(level + slope * some.z)))
     a, b = np.maximum(s * mean, 1e-12), np.maximum(s * (1.0 - mean), 1e-12)
     odds = np.empty(len(some.cell))
     evidence, _, log_r, log_not = integrate_items(*some[:4], o, a, b, odds)
@@ -127,8 +129,9 @@ def _lose(x: Floats, some: _Distinct, amount: int) -> tuple[float, Floats]:
     of_cell = clicks - np.bincount(some.cell, times * some.skips * odds, amount) + 1.0 - o / (1.0 - o)
     of_a, of_b = log_r - digamma(a) + digamma(s), log_not - digamma(b) + digamma(s)
     of_logit = some.times * (of_a - of_b) * s * mean * (1.0 - mean)
-    rest = [of_logit.sum(), float(of_logit @ some.z) - x[amount + 1], float(some.times @ (of_a * a + of_b * b))]
-    value = some.times @ evidence + clicks @ log_o + (log_o + np.log1p(-o)).sum() - 0.5 * x[amount + 1] ** 2
+    of_log_s = some.times * (of_a * a + of_b * b)
+    rest = [of_logit.sum(), float(of_logit @ some.z) - slope, of_log_s.sum(), float(of_log_s @ some.z) - growth]
+    value = some.times @ evidence + clicks @ log_o + (log_o + np.log1p(-o)).sum() - 0.5 * (slope**2 + growth**2)
     return -float(value), -np.concatenate((of_cell, rest))
 
 
@@ -152,8 +155,7 @@ def _group_documents(cells: PairCounts, z: Floats) -> _Distinct:
     if lengths.sum() > _PAIRS:
         every = int(-(-lengths.sum() // _PAIRS))
         documents, weights, lengths = documents[::every], weights[::every] * every, lengths[::every]
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    pairs = np.repeat(cells.offsets[documents] - offsets[:-1], lengths) + np.arange(offsets[-1])
+    pairs, offsets = take_groups(cells.offsets, documents)
     cell, n, c = cells.cell[pairs], cells.impressions[pairs], cells.clicks[pairs]
     return _Distinct(offsets, cell.astype(np.int64), n - c, c, weights, z[documents])
 

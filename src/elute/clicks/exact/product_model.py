@@ -25,7 +25,7 @@ S = TypeVar("S", bound=ClickStructure)
 _PLENTY = 100
 """Impressions of most documents from which on examinations are those of maximum likelihood. It looks within documents
 alone; the marginal likelihood also between them, and where a strong ranker hardly moves its documents, what the prior
-has wrong about ranks goes into examinations."""
+has wrong about ranks goes into examinations: they were 5 to 15% too high in a world with 850 impressions a document."""
 
 _NEAR = 1e-3
 """How near to 0 or 1 is as good as there."""

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.counts import Cells, find_cells, sum_by_item
+from elute._util.offsets import take_groups
+from elute.cells.counts import Cells, sum_by_item
 from elute.cells.partitions import ItemColumns, Partition
 from elute.estimate.partitioned.work import Flags, pose_partition
 from elute.estimate.priors.beta import SAMPLE, Beta, posterior
@@ -139,7 +140,7 @@ class SampleTask:
 
 def select_items(cells: Cells, items: NDArray[np.int64]) -> Cells:
     """The cells of some items."""
-    at, offsets = find_cells(cells.offsets, items)
+    at, offsets = take_groups(cells.offsets, items)
     return Cells(offsets, cells.factor[at], cells.impressions[at], cells.clicks[at])
 
 
