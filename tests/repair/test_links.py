@@ -150,7 +150,10 @@ def test_the_fewest_impressions(q_s: float, q_t: float, n_s: float, n_t: float, 
         return
     assert q_s / (n_s + more_s) + q_t / (n_t + more_t) == pytest.approx(wanted, rel=1e-6)
     tried = np.maximum(n_s, q_s / wanted * (1 + np.geomspace(1e-7, 1e7, 40_000)))
-    totals = tried - n_s + np.maximum(q_t / (wanted - q_s / tried) - n_t, 0.0)
+    for _ in range(2):  # and once more around the best
+        totals = tried - n_s + np.maximum(q_t / (wanted - q_s / tried) - n_t, 0.0)
+        best = int(totals.argmin())
+        tried = np.linspace(tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)], 10_000)
     assert totals.min() * (1 - 2e-3) - 1e-6 <= more_s + more_t <= 2 * totals.min() + 1e-6
 
 

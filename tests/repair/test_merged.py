@@ -95,7 +95,7 @@ def test_a_plan_that_debiases_says_nothing_of_it(demo_logs: Path) -> None:
     plan = elute.merge(demo_logs / "broken.parquet")
     assert plan.merged is not None
     assert (plan.merged.propensities_after, plan.merged.debiases) == (9, True)
-    assert plan.card().tone == "good"
+    assert plan.card().tone == "calm"
     checked = elute.check(demo_logs / "broken.parquet", plan=plan)
     assert checked.to_dict()["caution"] is None
     assert "debiasing" not in checked.card().word

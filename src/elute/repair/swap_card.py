@@ -19,7 +19,7 @@ def describe_swaps(fields: Fields) -> Card:
         (format_count(before), "parts before"),
         (format_count(after), "after"),
         (format_count(int(fields["impressions"])), "impressions"),
-        ("?" if fields.get("guessed") else f"{fields['users_lose']:.3g}", "clicks that users lose"),
+        (format_loss(fields["users_lose"], fields), "clicks that users lose"),
     ]
     names = ["·".join(map(str, swap["item"].values())) + f" under {describe(swap['to'])}" for swap in swaps]
     shown = [float(swap["impressions_needed"]) for swap in swaps]
@@ -36,18 +36,35 @@ def describe_swaps(fields: Fields) -> Card:
         words = f"Within these limits {what}, leave {format_count(after)} of {format_count(before)} parts apart."
         return Card("bad", "Still apart", f"{words} {price}", figures, chart)
     if fields.get("guessed"):
-        words = (
-            f"{what}, tie the log's {format_count(before)} parts together by clicks, if all places are seen equally."
-        )
-        words += (
-            " Nothing is known of propensities yet: what users lose, and how certain this is, only clicks can tell."
-        )
+        words = f"{what}, tie the log's {format_count(before)} parts together by clicks if all places are seen equally."
+        words += " Nothing is known of propensities yet: what users lose, and how certain this is, clicks will tell."
     elif before == 1:
         words = f"{what}, make propensities more certain: the largest standard error goes to {_error(fields)}."
     else:
         words = f"{what}, tie the log's {format_count(before)} parts together by clicks."
         words += f" The largest standard error is then {_error(fields)}."
     return Card("calm", f"A plan of {_count(len(swaps), 'swap')}", f"{words} {price}", figures, chart)
+
+
+def format_loss(clicks: float, fields: Fields) -> str:
+    """Clicks that users lose; a question mark where nothing is known of propensities."""
+    return "?" if fields.get("guessed") else f"{clicks:.3g}"
+
+
+def list_designs(fields: Fields) -> list[tuple[str, ...]]:
+    """The plan and standard experiments: name, impressions, time, what users lose, largest error."""
+    own = {**fields, "name": "this plan", "reaches_target": fields["parts_after"] == 1}
+    time = "log_lengths" if fields["log_days"] is None else "days"
+    return [
+        (
+            str(row["name"]),
+            format_count(int(row["impressions"])),
+            f"{'' if row['reaches_target'] else '> '}{row[time]:.2g}",
+            format_loss(row["users_lose"], fields),
+            f"{row['parts_after']:,} parts apart" if row["largest_log_se"] is None else _error(row),
+        )
+        for row in (own, *fields["designs"])
+    ]
 
 
 def describe_time(fields: Fields) -> str:

@@ -4,8 +4,6 @@ experiments."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -16,6 +14,7 @@ from elute.cells.factors import describe
 from elute.cli.pages.tables import make_table
 from elute.cli.text import format_count, to_one_line
 from elute.repair.plan import SwapPlan
+from elute.repair.swap_card import format_loss, list_designs
 
 _SHOWN = 12
 _REASONS = 5
@@ -38,7 +37,7 @@ def _tabulate_swaps(plan: SwapPlan) -> Table:
     for swap in plan.swaps[:_SHOWN]:
         words = ("·".join(map(str, swap.item.values())), describe(swap.source), describe(swap.target))
         texts = (Text(to_one_line(word, 40)) for word in words)
-        figures = f"{swap.share:.1%}", f"{swap.click_probability:.1%}", f"{swap.users_lose:.2g}"
+        figures = f"{swap.share:.1%}", f"{swap.click_probability:.1%}", format_loss(swap.users_lose, plan.limits)
         table.add_row(*texts, format_count(swap.impressions), *figures)
     if len(plan.swaps) > _SHOWN:
         table.add_row(f"… {format_count(len(plan.swaps) - _SHOWN)} more", *[""] * 6)
@@ -80,20 +79,6 @@ def _introduce_designs(plan: SwapPlan) -> str:
 def _tabulate_designs(plan: SwapPlan) -> Table:
     days = plan.limits["log_days"] is not None
     table = make_table("", "moved impressions", "days" if days else "× the log's time", "clicks lost", "largest se")
-    own = {**plan.forecast, "parts_after": plan.parts_after, "reaches_target": plan.parts_after == 1}
-    for name, figures in (("this plan", own), *((str(row["name"]), row) for row in plan.designs)):
-        table.add_row(name, *_list_figures(figures, days))
+    for row in list_designs(plan.to_dict()):
+        table.add_row(*row)
     return table
-
-
-def _list_figures(figures: Mapping[str, Any], days: bool) -> tuple[str, ...]:
-    time = figures["days"] if days else figures["log_lengths"]
-    error = figures["largest_log_se"]
-    said = f"{error:.2g}" if error is not None else f"{figures['parts_after']:,} parts apart"
-    late = "" if figures["reaches_target"] else "> "
-    return (
-        format_count(int(figures["impressions"])),
-        f"{late}{time:.2g}",
-        f"{figures['users_lose']:.3g}",
-        said,
-    )

@@ -7,8 +7,8 @@ positions suggest (`scale`), and items of few clicks are drawn towards the prior
 
 **Items are not chosen by their own clicks** but by what is expected of them from where and how often they were shown
 (`typical`). An item that stands out by its clicks was lucky at the place it is known from. Shown elsewhere it is itself
-again, and the fit that follows takes its luck for the place's: the ratio of propensities comes out too small. On
-sparse logs that bias is several times the standard error.
+again, and the fit that follows takes its luck for the place's: the ratio of propensities comes out too small
+(`elute reproduce plans-budget`, where that bias doubles; `plans-looks`, where it spoils the error of a stopping rule).
 """
 
 from __future__ import annotations

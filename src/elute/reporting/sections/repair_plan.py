@@ -6,6 +6,7 @@ from elute._util.text import format_count, to_one_line
 from elute.cells.factors import describe
 from elute.checking.check import Check
 from elute.repair.plan import MergePlan, SwapPlan
+from elute.repair.swap_card import format_loss
 from elute.reporting.charts.looks import (
     ACCENT,
     FAINT,
@@ -97,7 +98,7 @@ def _show_swaps(plan: SwapPlan) -> list[Block]:
             format_count(swap.impressions),
             f"{swap.share:.1%}",
             f"{swap.click_probability:.1%}",
-            f"{swap.users_lose:.2g}",
+            format_loss(swap.users_lose, plan.limits),
         )
         for swap in plan.swaps[:_ROWS]
     ]
