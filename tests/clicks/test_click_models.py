@@ -173,5 +173,12 @@ def test_nothing_but_numpy_jax_and_optax_is_imported() -> None:
         "print(sorted(m for m in sys.modules if m.startswith('elute.') and not m.startswith('elute.clicks')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    imported = ["elute._util", "elute._util.models", "elute._util.npz", "elute.errors", "elute.progress"]
+    imported = [
+        "elute._util",
+        "elute._util.models",
+        "elute._util.npz",
+        "elute._util.offsets",
+        "elute.errors",
+        "elute.progress",
+    ]
     assert done.stdout.splitlines() == ["[]", str(imported)]

@@ -79,7 +79,7 @@ def test_the_gradient_is_that_of_the_objective() -> None:
     cells = PairCounts(offsets, cell, n, np.minimum(rng.integers(0, 3, len(cell)), n).astype(float))
     some = _group_documents(cells, mean_log_ranks(cells, np.arange(4))[0])
     assert some.times.sum() == 60
-    x = np.concatenate((np.log([0.9, 0.5, 0.3, 0.2]), [-0.5, 0.3, 0.8]))
+    x = np.concatenate((np.log([0.9, 0.5, 0.3, 0.2]), [-0.5, 0.3, 0.8, 0.4]))
     value, slope = _lose(x, some, 4)
     for at in range(len(x)):
         step = np.eye(len(x))[at] * 1e-5

@@ -8,8 +8,9 @@ quality to examination; and a fit that frees every document instead has nothing 
 impression. This is Mundlak's device (1978): z stands for what the ranker knows, so that examinations rest on documents
 seen at several ranks as far as there are any. Documents further down are also more alike than those on top, which
 `growth` is for: where a strong ranker hardly moves its documents, the odd good one at a low rank tells examination
-there, and how odd it is hangs on how alike they are. Where no document moves, the priors of slope and growth, N(0, 1),
-keep both at 0, and examinations are click rates.
+there, and how odd it is hangs on how alike they are. It serves examinations alone: documents themselves are drawn
+towards the mean of their ranks with one strength at all ranks, lest those at low ranks say little but their rank. Where
+no document moves, the priors of slope and growth, N(0, 1), keep both at 0, and examinations are click rates.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LOG_BOUNDS = ((-9.0, 9.0), (-4.0, 4.0), (float(np.log(SMALLEST)), float(np.log(L
 """Of level, slope, log s and growth."""
 
 _SAMPLE = 5_000
-"""Documents, evenly spaced, that four numbers are fitted to."""
+"""Documents, evenly spaced, that three numbers are fitted to."""
 
 _ROUNDS, _AGAIN = 100, 5
 """Of the search; the latter from where an earlier one ended."""
@@ -65,14 +66,13 @@ class RankedPrior(NamedTuple):
         return np.maximum(s * mean, 1e-12), np.maximum(s * (1.0 - mean), 1e-12)
 
     def to_dict(self) -> dict[str, float]:
-        """Mean at the average rank, slope of its log odds with log rank, strength in impressions, and how the logarithm
-        of that grows with log rank."""
-        mean = 1.0 / (1.0 + float(np.exp(-self.level)))
-        return {"mean": mean, "slope": self.slope, "strength": self.strength, "growth": self.growth}
+        """Mean at the average rank, slope of its log odds with log rank, and strength in impressions."""
+        return {"mean": 1.0 / (1.0 + float(np.exp(-self.level))), "slope": self.slope, "strength": self.strength}
 
 
 def fit_ranked(happened: Floats, trials: Floats, z: Floats, start: RankedPrior, rounds: int) -> RankedPrior:
-    """The prior that makes `happened` of `trials`, by document, likeliest, whole or not. `rounds`: at most."""
+    """The prior, without growth, that makes `happened` of `trials`, by document, likeliest, whole or not. `rounds`: at
+    most."""
     from scipy.optimize import minimize
     from scipy.special import digamma, gammaln
 
@@ -84,19 +84,18 @@ def fit_ranked(happened: Floats, trials: Floats, z: Floats, start: RankedPrior, 
     h = np.clip(h, 0.0, t)
 
     def loss(x: Floats) -> tuple[float, Floats]:
-        s, mean = np.exp(x[2] + x[3] * at), 1.0 / (1.0 + np.exp(-(x[0] + x[1] * at)))
+        s, mean = np.exp(x[2]), 1.0 / (1.0 + np.exp(-(x[0] + x[1] * at)))
         a, b = np.maximum(s * mean, 1e-12), np.maximum(s * (1.0 - mean), 1e-12)
         value = gammaln(a + h) - gammaln(a) + gammaln(b + t - h) - gammaln(b) + gammaln(s) - gammaln(s + t)
         both = digamma(s) - digamma(s + t)
         of_a, of_b = digamma(a + h) - digamma(a) + both, digamma(b + t - h) - digamma(b) + both
         of_logit = (of_a - of_b) * s * mean * (1.0 - mean)
-        of_log_s = of_a * a + of_b * b
-        slope = [of_logit.sum(), float(of_logit @ at) - x[1], of_log_s.sum(), float(of_log_s @ at) - x[3]]
-        return -float(value.sum()) + 0.5 * float(x[1] ** 2 + x[3] ** 2), -np.array(slope)
+        slope = [of_logit.sum(), float(of_logit @ at) - x[1], float(of_a @ a + of_b @ b)]
+        return -float(value.sum()) + 0.5 * float(x[1]) ** 2, -np.array(slope)
 
-    options = {"maxiter": rounds}
-    found: Any = minimize(loss, start.numbers, jac=True, method="L-BFGS-B", bounds=LOG_BOUNDS, options=options)
-    return RankedPrior.of_numbers(found.x)
+    options, first = {"maxiter": rounds}, start.numbers[:3]
+    found: Any = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=LOG_BOUNDS[:3], options=options)
+    return RankedPrior.of_numbers(np.append(found.x, 0.0))
 
 
 def choose_prior(

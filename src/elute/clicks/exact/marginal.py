@@ -57,7 +57,7 @@ def fit_marginally(
     examination: Floats | None = None,
 ) -> MarginalFit:
     """`amount`: of cells. `z`: by document, see `RankedPrior`. `fixed`: a prior that is given, not fitted;
-    `examination`: likewise."""
+    `examination`: likewise, and the prior is then one of documents, without growth."""
     from scipy.optimize import minimize
 
     seen = np.bincount(cells.cell, cells.impressions, amount).astype(np.float64)
@@ -66,7 +66,11 @@ def fit_marginally(
     if examination is not None:
         log_o = np.clip(np.log(np.maximum(examination, 1e-300)), _LOWEST, _HIGHEST)
     at = np.concatenate((log_o, start.numbers))
-    held = [(value, value) for value in at[amount:]] if fixed else LOG_BOUNDS
+    held = [(value, value) for value in at[amount:]] if fixed else list(LOG_BOUNDS)
+    if examination is not None:
+        held[-1] = (0.0, 0.0)
+    if examination is not None and fixed:
+        return MarginalFit(_estimate_documents(cells, np.exp(log_o), fixed, z), fixed, np.exp(log_o), 0, True)
     some = _group_documents(cells, z)
     rounds = 0
 
@@ -81,7 +85,7 @@ def fit_marginally(
         at,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(_LOWEST, _HIGHEST) if examination is None else (at, at) for at in log_o] + list(held),
+        bounds=[(_LOWEST, _HIGHEST) if examination is None else (at, at) for at in log_o] + held,
         options={"maxiter": _ROUNDS, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-4},
     )
     o = np.exp(found.x[:amount])

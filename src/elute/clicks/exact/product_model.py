@@ -50,10 +50,12 @@ class ProductModel(TowerModel[S]):
             o, rounds, converged = found.examination, found.rounds, found.converged
         else:
             given = None if self.prior == "fitted" else choose_prior(self.prior, np.zeros(len(z)), np.zeros(len(z)), z)
-            own = None
             if np.median(sum_by_document(cells, cells.impressions)[shown]) >= _PLENTY:
-                own = fit_product(cells, len(rank_of), progress).examination
-            fitted, prior, o, rounds, converged = fit_marginally(cells, len(rank_of), z, given, progress, own)
+                o, rounds = fit_product(cells, len(rank_of), progress).examination, 0
+            else:
+                _, _, o, rounds, _ = fit_marginally(cells, len(rank_of), z, given, progress)
+            fitted, prior, o, more, converged = fit_marginally(cells, len(rank_of), z, given, progress, o)
+            rounds += more
         params = attraction_params(fitted, shown, prior, centre, self.ranks)
         params["examination"] = jnp.asarray(to_logits(o))
         return ExactFit(params, rounds, converged, {"attraction": prior.to_dict()})
