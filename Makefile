@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= $(ELUTE_DATA)
+# Tests run in as many processes as there are cores; linear algebra with threads of its own would only wait for them.
+ONE    := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .PHONY: demo test test-fast lint format bench reproduce docs architecture clean
 
@@ -11,11 +13,11 @@ demo: $(VENV)/.installed
 	@echo "To run these yourself: source $(BIN)/activate"
 
 test: $(VENV)/.installed-dev
-	ELUTE_DATA="$(DATA)" $(BIN)/pytest -n auto --dist loadgroup
+	ELUTE_DATA="$(DATA)" $(ONE) $(BIN)/pytest -n auto --dist loadgroup
 
 # Without the tests that are marked slow: what to run while at work.
 test-fast: $(VENV)/.installed-dev
-	ELUTE_DATA="$(DATA)" $(BIN)/pytest -n auto --dist loadgroup -m "not slow"
+	ELUTE_DATA="$(DATA)" $(ONE) $(BIN)/pytest -n auto --dist loadgroup -m "not slow"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
