@@ -40,6 +40,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.cmip
 	$(BIN)/python -m benchmarks.judge
 	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.spark --cluster --fit
 	$(BIN)/python -m benchmarks.neural --torch
 
 # Every published table and figure, run again; the pages in docs/reproductions are what this writes.
