@@ -37,34 +37,22 @@ def show(console: Console, audit: Comparison, following: tuple[str, str] | None)
 def _tabulate_figures(audit: Comparison) -> Table:
     """A row a model, and below what to compare with."""
     shifted = any(model.shifted is not None for model in audit.models)
-    heads = [
-        "fit",
-        "model",
-        "perplexity",
-        *(["shifted log"] if shifted else []),
-        "CMIP",
-        "excess [95%]",
-        "p",
-        "power",
-        "",
-    ]
-    table = _make_table(heads)
+    browsing = any(model.conditional.mean != model.perplexity.mean for model in audit.models)
+    heads = ["perplexity", *(["given above"] if browsing else []), *(["shifted log"] if shifted else [])]
+    heads += ["CMIP", "excess [95%]", "p", "power"] if audit.judged else ["log-likelihood [95%]"]
+    table = _make_table(["fit", "model", *heads, ""])
     for model in audit.models:
-        cmip, excess, power = model.cmip, model.evidence.excess, model.evidence.power
-        interval = "–" if excess is None else f"{excess.estimate:.3f} [{excess.low:.3f}, {excess.high:.3f}]"
         mark, style = _MARKS[model.verdict.word]
+        figures = [_format_figure(model.perplexity.mean, 4) + ("*" if model.in_sample else "")]
+        figures += [_format_figure(model.conditional.mean, 4)] if browsing else []
+        figures += [_format_figure(None if model.shifted is None else model.shifted.mean, 4)] if shifted else []
+        figures += _format_bias(model) if audit.judged else [_format_likelihood(model)]
         table.add_row(
-            Text(to_one_line(model.name)),
-            model.model,
-            _format_figure(model.perplexity.mean, 4) + ("*" if model.in_sample else ""),
-            *([_format_figure(None if model.shifted is None else model.shifted.mean, 4)] if shifted else []),
-            "–" if cmip is None else f"{cmip.estimate:.3f}",
-            interval,
-            "–" if excess is None else f"{excess.p_value:.2g}",
-            "–" if power is None else f"{power.value:.0%}",
-            Text(f"{mark} {model.verdict.word}", style=style),
+            Text(to_one_line(model.name)), model.model, *figures, Text(f"{mark} {model.verdict.word}", style=style)
         )
     table.caption = f"Perplexity of the click rate by position: {_format_figure(audit.by_rank, 4)}"
+    if browsing:
+        table.caption += "\nGiven above: of each click given the clicks above it on the page, as log-likelihood is"
     if any(model.in_sample for model in audit.models):
         table.caption += "\n* in-sample: on the log that the model was fitted to"
     if audit.judged:
@@ -72,6 +60,22 @@ def _tabulate_figures(audit: Comparison) -> Table:
             f"\nCMIP on {format_count(audit.judged)} judged items, in nats; excess: of its monotone part, over noise"
         )
     return table
+
+
+def _format_bias(model: ModelAudit) -> list[str]:
+    cmip, excess, power = model.cmip, model.evidence.excess, model.evidence.power
+    return [
+        "–" if cmip is None else f"{cmip.estimate:.3f}",
+        "–" if excess is None else f"{excess.estimate:.3f} [{excess.low:.3f}, {excess.high:.3f}]",
+        "–" if excess is None else f"{excess.p_value:.2g}",
+        "–" if power is None else f"{power.value:.0%}",
+    ]
+
+
+def _format_likelihood(model: ModelAudit) -> str:
+    """Of an impression."""
+    mean, low, high = (_format_figure(value, 3) for value in model.log_likelihood)
+    return f"{mean} [{low}, {high}]"
 
 
 def _tabulate_rankings(audit: Comparison) -> Table:
