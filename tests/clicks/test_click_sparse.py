@@ -209,3 +209,28 @@ def test_exact_fits_need_no_jax(tmp_path) -> None:
         model = model_of(name)(9, 4).fit(pages)
         sums = model.predict_clicks(pages).sum(), model.predict_conditional_clicks(pages).sum()
         np.testing.assert_allclose([float(x) for x in lines[name].split()], sums, rtol=5e-3, err_msg=name)
+
+
+def test_a_strong_ranker_bends_examinations_less_where_documents_below_may_be_more_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Few good documents, nearly always on top, and 60 impressions a document: against the truth, with `growth` of the
+    prior and without."""
+    from elute.clicks.exact import marginal
+
+    grades, truth = np.array([0.02, 0.05, 0.15, 0.5, 0.9]), 1 / np.arange(1, 11)
+
+    def miss(seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        r = rng.choice(grades, (60, 10), p=[0.4, 0.25, 0.2, 0.1, 0.05])
+        score = (np.log(r) + rng.normal(0.0, 0.5, r.shape)).repeat(60, axis=0)
+        order = np.argsort(-(score + rng.gumbel(0.0, 0.5, score.shape)), axis=1)
+        query = np.repeat(np.arange(60), 60)[:, None]
+        pages = Sessions.from_arrays(query * 10 + order, rng.random(order.shape) < r[query, order] * truth)
+        o = model_of("pbm")(600, 10).fit(pages).examination_
+        return float(np.mean(np.log(o / o[0] / truth)[1:] ** 2))
+
+    free = np.mean([miss(seed) for seed in range(8)])
+    monkeypatch.setattr(marginal, "LOG_BOUNDS", (*marginal.LOG_BOUNDS[:3], (0.0, 0.0)))
+    held = np.mean([miss(seed) for seed in range(8)])
+    assert free < 0.8 * held, (free, held)
