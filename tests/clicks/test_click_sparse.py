@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.stats import beta as beta_distribution
 
 from elute.clicks import Sessions, model_of
 from elute.clicks.base.prior import pseudo_counts
-from elute.clicks.base.ranked_prior import RankedPrior, fit_ranked
+from elute.clicks.base.ranked_prior import LOG_BOUNDS, RankedPrior, fit_ranked
 from elute.clicks.exact.marginal import fit_marginally
 from elute.clicks.exact.tally import PairCounts, mean_log_ranks
 from elute.kernels.attraction import integrate_items
@@ -227,10 +228,11 @@ def test_a_strong_ranker_bends_examinations_less_where_documents_below_may_be_mo
         order = np.argsort(-(score + rng.gumbel(0.0, 0.5, score.shape)), axis=1)
         query = np.repeat(np.arange(60), 60)[:, None]
         pages = Sessions.from_arrays(query * 10 + order, rng.random(order.shape) < r[query, order] * truth)
-        o = model_of("pbm")(600, 10).fit(pages).examination_
+        model: Any = model_of("pbm")(600, 10).fit(pages)
+        o = model.examination_
         return float(np.mean(np.log(o / o[0] / truth)[1:] ** 2))
 
     free = np.mean([miss(seed) for seed in range(8)])
-    monkeypatch.setattr(marginal, "LOG_BOUNDS", (*marginal.LOG_BOUNDS[:3], (0.0, 0.0)))
+    monkeypatch.setattr(marginal, "LOG_BOUNDS", (*LOG_BOUNDS[:3], (0.0, 0.0)))
     held = np.mean([miss(seed) for seed in range(8)])
     assert free < 0.8 * held, (free, held)
