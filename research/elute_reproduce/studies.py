@@ -41,6 +41,7 @@ STUDIES: dict[str, str] = {
     "cmip-figure2": "seven click models: what is known in advance, and perplexity under another policy",
     "cmip-table1": "which metrics predict perplexity under another policy",
     "cmip-table2": "what choosing a click model by these metrics loses",
+    "cmip-selection": "what elute audit takes, beside the nine strategies of Table 2",
     "cmip-calibrated": "whether right models pass and wrong ones fail, from dense to sparse logs",
     "limits": "how often tests find where a click model's assumptions fail, and the limits paper's own numbers",
 }

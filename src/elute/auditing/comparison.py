@@ -92,9 +92,12 @@ class ModelAudit:
 @dataclass(frozen=True)
 class Comparison:
     """All models, the one to take, and figures to compare with: `by_rank` is the perplexity of the log's click rate at
-    each rank, `policy` how well the logging policy's own scores rank."""
+    each rank, `policy` how well the logging policy's own scores rank. `candidates`, with the `impressions` of each
+    query: what the choice was made from."""
 
     models: tuple[ModelAudit, ...]
+    candidates: tuple[Candidate, ...]
+    impressions: Floats
     selection: Selection
     positions: list[Any] | None
     by_rank: float
@@ -188,6 +191,8 @@ def compare(
         policy = judged.measure_ranking(judged.policy, judged.scored)
     return Comparison(
         tuple(models),
+        tuple(candidates),
+        queries.impressions,
         choose(candidates, queries.impressions),
         ranks_of(counts.factors)[1],
         by_rank,

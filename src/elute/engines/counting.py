@@ -1,7 +1,7 @@
-"""From rows to cells, and from the cells of some items to what a check needs of them.
+"""From the cells of some items to what a check needs of them.
 
-The same for every engine: the embedded one counts all items at once, or some of them in each pass where memory is
-short; Spark counts the items of a partition on the executor that holds it.
+The same for every engine: the embedded one has all items at once, or some of them where memory is short; Spark has
+those of a partition on the executor that holds it.
 """
 
 from __future__ import annotations
@@ -12,87 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.counts import Amounts, Membership, sum_by_item
+from elute.cells.counts import Membership, sum_by_item
 from elute.cells.partitions import Partition
-from elute.cells.roles import Roles
 from elute.cells.structure import Structure
-from elute.errors import EluteError
-from elute.kernels.cells import CellCounter
+from elute.engines.counter import CountedCells
 from elute.kernels.forest import merge_edges, spanning_edges
-from elute.kernels.keys import MAX_KEYS, KeyTable
 from elute.kernels.unionfind import find_roots, link_cells, singletons
-
-ROWS_AN_ITEM = 16
-"""A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""
-
-Keys = NDArray[np.uint64]
-
-_NOTHING: NDArray[np.int64] = np.empty(0, np.int64)
-
-
-class RowBatch(NamedTuple):
-    """Some rows of the log: keys of their ids, and their counts where asked for."""
-
-    item: Keys
-    factor: Keys
-    query: Keys | None = None
-    clicks: NDArray[np.uint8] | NDArray[np.int64] = _NOTHING
-    impressions: NDArray[np.int64] | None = None
-
-
-class CountedCells(NamedTuple):
-    """Cells in the order of their items, as in `Counts`."""
-
-    offsets: NDArray[np.int64]
-    factor: NDArray[np.int32]
-    impressions: Amounts
-    clicks: Amounts
-    membership: Membership | None
-
-
-class Counter:
-    """Feed it all rows of some items, in any order and in any batches."""
-
-    def __init__(self, roles: Roles, factors: Keys, rows: int, impressions: int, partitions: int = 1) -> None:
-        """`factors`: the keys of all factors, in the order of their codes. `rows` and `impressions`: of the whole
-        log; about one in `partitions` of them will come."""
-        self.items, self.queries, self.factors = (
-            KeyTable(rows // partitions // ROWS_AN_ITEM),
-            KeyTable(),
-            index_keys(factors),
-        )
-        expected = rows // partitions + 1
-        self._cells = CellCounter(len(factors), expected, impressions)
-        self._pairs = None
-        if roles.query is not None and not roles.items_within_queries:
-            self._pairs = CellCounter(min(rows, MAX_KEYS), expected, impressions)
-        self._query_of_item: list[NDArray[np.int32]] = []
-
-    def add(self, batch: RowBatch) -> None:
-        factor = self.factors.find(batch.factor)
-        if len(factor) and factor.min() < 0:
-            raise EluteError("the log changed while it was being read: a new factor appeared; run again")
-        item, fresh = self.items.insert(batch.item)
-        self._cells.add(item, factor, batch.clicks, batch.impressions)
-        if self._pairs is not None and batch.query is not None:
-            self._pairs.add(item, self.queries.insert(batch.query)[0], batch.clicks, batch.impressions)
-        elif batch.query is not None:
-            self._query_of_item.append(self.queries.insert(batch.query[fresh])[0])
-
-    def finish(self) -> CountedCells:
-        """The cells. The tables of keys stay, the rest is spent."""
-        offsets, factor, impressions, clicks = self._cells.finish(len(self.items))
-        membership = None
-        if self._pairs is not None:
-            by_item, query, shown, _ = self._pairs.finish(len(self.items))
-            member = np.repeat(np.arange(len(self.items), dtype=np.int32), np.diff(by_item))
-            membership = Membership(len(self.queries), query, member, shown.astype(np.int64))
-        elif self._query_of_item:
-            member = np.arange(len(self.items), dtype=np.int32)
-            query = np.concatenate(self._query_of_item)
-            membership = Membership(len(self.queries), query, member, sum_by_item(offsets, impressions))
-        return CountedCells(offsets, factor, impressions, clicks, membership)
-
 
 class Summary(NamedTuple):
     """The cells of some items, as far as a check needs them."""
@@ -182,13 +107,6 @@ class LinkFactors:
 def merge_forests(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
     """The forest of two."""
     return merge_edges(one, spanning_edges(other))
-
-
-def index_keys(keys: Keys) -> KeyTable:
-    """A table in which the code of a key is its place."""
-    table = KeyTable(len(keys))
-    table.insert(keys)
-    return table
 
 
 def _tally_queries(members: Membership, root_of_item: NDArray[np.int32], n_factors: int) -> QueryRows:

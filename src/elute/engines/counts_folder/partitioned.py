@@ -17,7 +17,8 @@ from elute.cells.partitions import Partition
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.cells.survey import Survey
-from elute.engines.counting import CountedCells, LinkFactors, Totals, merge_forests, summarise_cells
+from elute.engines.counter import CountedCells
+from elute.engines.counting import LinkFactors, Totals, merge_forests, summarise_cells
 from elute.engines.counts_folder.engine import CountsEngine
 from elute.engines.counts_folder.layout import CELLS, QUERY
 from elute.engines.duckdb.connection import connect

@@ -8,7 +8,9 @@ the items by their values instead. Factors are few, so their hashes are compared
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from elute._util.arrow import view
+from elute._util.threads import map_threads
 from elute.cells.counts import Clustered, Counts
 from elute.cells.filters import Filters
 from elute.cells.roles import Roles
 from elute.cells.survey import Survey
-from elute.engines.counting import ROWS_AN_ITEM, Counter, RowBatch, index_keys
+from elute.engines.counter import Counter, Keys, RowBatch, index_keys
 from elute.engines.duckdb.exact_ids import number_ids
 from elute.engines.duckdb.filtering import prepare_rows
-from elute.engines.duckdb.source import DuckDBSource
+from elute.engines.duckdb.source import Cursor, DuckDBSource
 from elute.engines.source_state import State
 from elute.engines.sql import quoting, values
 from elute.engines.sql.factor_names import numbers_from_text
@@ -32,7 +36,13 @@ from elute.kernels.connector import Connector
 from elute.kernels.keys import KeyTable
 from elute.progress import Progress
 
-BATCH_ROWS = 1 << 18
+BATCH_ROWS = 1 << 17
+
+LOOKED_AT = 2_000_000
+"""Rows that a search for connectivity begins with: most logs that are connected are after that many."""
+
+ROWS_AN_ITEM = 16
+"""A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""
 
 
 class DuckDBEngine:
@@ -120,25 +130,26 @@ class DuckDBEngine:
         )
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
-        """Streaming union–find over the bipartite graph of items and factors; keeps one factor an item.
-
-        Stops reading once all factors are one component: no further row can part them.
-        """
+        """Over the bipartite graph of items and factors. First the beginning of the log, streamed: once all factors are
+        one component, no further row can part them."""
         factors = index_keys(survey.keys)
-        connector = Connector(len(factors), survey.usable // ROWS_AN_ITEM)
+        connector = Connector(len(factors), LOOKED_AT // ROWS_AN_ITEM)
+        seen = 0
         for batch in self._read_batches(roles, survey, progress, structure_only=True):
             connector.add(batch.item, factors.find(batch.factor))
-            if connector.components == 1:
+            seen += len(batch.item)
+            if connector.components == 1 or seen == survey.usable:
+                return connector.roots()
+            if seen >= LOOKED_AT:
                 break
-        return connector.roots()
+        return self._store_rows(roles, survey, progress, structure_only=True).connect()
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
-        """One pass over the log; `elute.kernels.cells` says how cells are summed."""
-        counter = Counter(roles, survey.keys, survey.usable, int(survey.impressions.sum()))
-        for batch in self._read_batches(roles, survey, progress):
-            counter.add(batch)
-        progress("sorting cells", 0, 0)
-        counted, items = counter.finish(), counter.items
+        """One pass over the log; `elute.engines.counter` says how cells are summed."""
+        counter = self._store_rows(roles, survey, progress)
+        progress("counting cells", 0, 0)
+        counted = counter.finish()
+        items = counted.items
         return Counts(
             offsets=counted.offsets,
             factor=counted.factor,
@@ -150,6 +161,38 @@ class DuckDBEngine:
             read_items=lambda: self._read_item_table(roles, survey, items),
             read_clusters=lambda column: self._read_clusters(roles, survey, items, counter.factors, column),
         )
+
+    def _store_rows(self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False) -> Counter:
+        """All rows, read in ranges on all cores."""
+        stored = replace(roles, query=None, click=None, impressions=None) if structure_only else roles
+        counter = Counter(stored, survey.keys, survey.usable, int(survey.impressions.sum()), keep_queries=False)
+        if self._exact:  # keys come from joins, which DuckDB does once, on all cores
+            for batch in self._read_batches(roles, survey, progress, structure_only):
+                counter.add(batch)
+            return counter
+        with self._source.split() as cursors:
+            done = [0] * len(cursors)
+            interrupted = threading.Event()
+
+            def read(number: int) -> None:
+                batches = self._read_cursor(cursors[number], roles, survey, structure_only)
+                for place, batch in enumerate(batches):
+                    if interrupted.is_set():
+                        return
+                    counter.add(batch, (number, place))
+                    done[number] += len(batch.item)
+
+            try:
+                map_threads(
+                    read,
+                    range(len(cursors)),
+                    len(cursors),
+                    lambda: progress("reading the log", sum(done), survey.usable),
+                )
+            except BaseException:
+                interrupted.set()
+                raise
+        return counter
 
     def count_repeats_on_page(self, roles: Roles) -> int:
         """A page is a session and, where there is one, a query."""
@@ -216,7 +259,7 @@ class DuckDBEngine:
             return self._make_factor_table(roles, nulls)
         return numbers_from_text(table, roles.bias) if self._source.untyped else table
 
-    def _read_item_table(self, roles: Roles, survey: Survey, items: KeyTable) -> pa.Table:
+    def _read_item_table(self, roles: Roles, survey: Survey, items: Keys) -> pa.Table:
         """The items' columns in the order of their codes."""
         table = self._source.query_table(
             f"SELECT DISTINCT {self._key_sql('item', roles.item)} AS elute_key, {quoting.names(roles.item)} "
@@ -224,12 +267,10 @@ class DuckDBEngine:
         )
         if table.num_rows != len(items):
             raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
-        order = np.argsort(items.find(table["elute_key"].to_numpy()))
+        order = np.argsort(index_keys(items).find(table["elute_key"].to_numpy()))
         return table.drop_columns("elute_key").take(pa.array(order))
 
-    def _read_clusters(
-        self, roles: Roles, survey: Survey, items: KeyTable, factors: KeyTable, column: str
-    ) -> Clustered:
+    def _read_clusters(self, roles: Roles, survey: Survey, items: Keys, factors: KeyTable, column: str) -> Clustered:
         """Cells by the values of a column."""
         if column not in self.columns:
             raise EluteError(f"{self.label} has no column '{column}' to cluster by")
@@ -241,37 +282,38 @@ class DuckDBEngine:
             f"{quoting.where_clause(self._usable_conditions(roles, survey.nulls))} GROUP BY ALL"
         )
         keys = (table[f"elute_{kind}"].to_numpy() for kind in ("item", "factor"))
-        item, factor = (known.find(key) for known, key in zip((items, factors), keys, strict=True))
+        item, factor = (known.find(key) for known, key in zip((index_keys(items), factors), keys, strict=True))
         return Clustered.from_table(table, "elute_cluster", item, factor)
 
     def _read_batches(
-        self,
-        roles: Roles,
-        survey: Survey,
-        progress: Progress,
-        structure_only: bool = False,
+        self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False
     ) -> Iterator[RowBatch]:
-        """The usable rows as keys and counts."""
-        conditions = self._usable_conditions(roles, survey.nulls)
+        """The usable rows as keys and counts, in the order of the log."""
+        done = 0
+        for batch in self._read_cursor(
+            Cursor(self._source.connection, self._keyed_relation), roles, survey, structure_only
+        ):
+            progress("reading the log", done, survey.usable)
+            yield batch
+            done += len(batch.item)
+
+    def _read_cursor(self, cursor: Cursor, roles: Roles, survey: Survey, structure_only: bool) -> Iterator[RowBatch]:
         columns = {"item": self._key_sql("item", roles.item), "factor": self._key_sql("factor", roles.bias)}
+        kinds = {"item": np.uint64, "factor": np.uint64, "query": np.uint64, "impressions": np.int64}
+        kinds["clicks"] = np.uint8 if roles.impressions is None else np.int64
         if not structure_only:
             if roles.query is not None:
                 columns["query"] = self._key_sql("query", (roles.query,))
             clicks = values.clicks_sql(roles, self._source.types)
             columns["clicks"] = f"({clicks})::{'UTINYINT' if roles.impressions is None else 'BIGINT'}"
             if roles.impressions is not None:
-                columns["impressions"] = values.impressions_sql(roles, self._source.types)
+                columns["impressions"] = f"({values.impressions_sql(roles, self._source.types)})::BIGINT"
         selected = ", ".join(f"{expression} AS elute_{column}" for column, expression in columns.items())
-        done = 0
+        conditions = quoting.where_clause(self._usable_conditions(roles, survey.nulls))
         with self._source.translate_errors():
-            rows = self._source.connection.sql(
-                f"SELECT {selected} FROM {self._keyed_relation} {quoting.where_clause(conditions)}"
-            )
+            rows = cursor.connection.sql(f"SELECT {selected} FROM {cursor.relation} {conditions}")
             for batch in rows.to_arrow_reader(BATCH_ROWS):
-                progress("reading the log", done, survey.usable)
-                arrays = {column: batch.column(i).to_numpy() for i, column in enumerate(columns)}
-                yield RowBatch(**arrays)
-                done += batch.num_rows
+                yield RowBatch(**{name: view(batch.column(i), kinds[name]) for i, name in enumerate(columns)})
 
     def _usable_conditions(self, roles: Roles, nulls: dict[str, int]) -> list[str]:
         """Conditions on the rows that count: only those that some row fails, since each costs a scan."""

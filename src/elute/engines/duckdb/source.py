@@ -14,14 +14,16 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from elute._util import scratch
+from elute._util.threads import count_threads
 from elute._util.urls import hide_secrets, is_postgres, is_remote
 from elute.engines.duckdb.connection import connect
+from elute.engines.duckdb.ranges import RowRange, split_database_table, split_files, split_table
 from elute.engines.source_state import State, file_state
 from elute.engines.sql import delimited, quoting
 from elute.errors import EluteError
@@ -39,6 +41,13 @@ _SUFFIXES = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in su
 _DATABASE = "duckdb://"
 
 
+class Cursor(NamedTuple):
+    """A range of a log's rows, and what reads it."""
+
+    connection: duckdb.DuckDBPyConnection
+    relation: str
+
+
 class DuckDBSource:
     """A log's table as DuckDB sees it. Owns the connection and the scratch folder.
 
@@ -51,15 +60,19 @@ class DuckDBSource:
         self.connection = connect()
         self.connection.execute(f"SET temp_directory = {quoting.text(str(self.scratch))}")
         self.connection.execute("SET streaming_buffer_size = '64MB'")
+        self.connection.execute("SET enable_external_file_cache = false")  # the system keeps files' bytes already
+        self.connection.execute(f"SET threads = {count_threads()}")
         self.connection.execute("SET perfect_ht_threshold = 20")  # factors of small integers, grouped by array
         self.untyped = False
         self._copied_once = False
         self._over_network = False
         self._streamed: PostgresTable | HttpTable | None = None
         self._json_files = ""
+        self._files: list[str] = []
+        self._table: pa.Table | None = None
         self.state: list[State] = []
         self.label = label
-        self.relation = self._open(source)
+        self.relation = self._whole = self._open(source)
         self.full_relation = self.relation
         with self.translate_errors():
             described = self.connection.execute(f"DESCRIBE SELECT * FROM {self.relation}").fetchall()
@@ -89,8 +102,40 @@ class DuckDBSource:
         with self.translate_errors():
             self.connection.execute(f"ATTACH {quoting.text(path)} AS scratch")
             self.connection.execute(f"CREATE TABLE scratch.log AS SELECT {quoting.names(columns)} FROM {self.relation}")
-        self.relation = "scratch.log"
+        self.relation = self._whole = "scratch.log"
         self._copied_once = False
+
+    @contextmanager
+    def split(self) -> Iterator[list[Cursor]]:
+        """Cursors over ranges of `relation`, for a thread each: DuckDB works in the threads that ask."""
+        threads = count_threads()
+        found = [RowRange(self._whole)] if threads == 1 else self._find_ranges(threads)
+        cursors = []
+        for one in found:
+            cursor = self.connection.cursor() if len(found) > 1 else self.connection
+            if one.table is not None and len(found) > 1:
+                cursor.register(self._whole, one.table)
+            cursors.append(Cursor(cursor, self.relation.replace(self._whole, one.relation)))
+        if len(found) == 1:
+            yield cursors
+            return
+        self.execute("SET threads = 1")
+        try:
+            yield cursors
+        finally:
+            for opened in cursors:
+                opened.connection.close()
+            self.execute(f"SET threads = {threads}")
+
+    def _find_ranges(self, ranges: int) -> list[RowRange]:
+        whole = self._whole
+        if self._table is not None:
+            return split_table(whole, self._table, ranges)
+        if self._files:
+            return split_files(self._files, list(self.types), ranges) or [RowRange(whole)]
+        if whole.startswith(("scratch.", "source.")):
+            return split_database_table(self.connection, whole, ranges)
+        return [RowRange(whole)]
 
     def execute(self, query: str) -> None:
         """Run a statement."""
@@ -132,7 +177,8 @@ class DuckDBSource:
             return self._open_paths([str(source)])
         if isinstance(source, Sequence) and source and all(isinstance(path, str | Path) for path in source):
             return self._open_paths([str(path) for path in source])
-        return self._register("log_table", to_arrow(source))
+        self._table = to_arrow(source)
+        return self._register("log_table", self._table)
 
     def _register(self, name: str, table: object) -> str:
         self.connection.register(name, table)
@@ -154,6 +200,7 @@ class DuckDBSource:
         kind = kinds.pop()
         listed = "[" + ", ".join(quoting.text(file) for file in files) + "]"
         if kind == "parquet":
+            self._files = files
             return f"read_parquet({listed}, union_by_name = true)"
         self._copied_once = True
         if kind == "csv":

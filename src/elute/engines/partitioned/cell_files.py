@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Cells, Membership
 from elute.cells.partitions import Partition
-from elute.engines.counting import CountedCells, Counter, Keys
+from elute.engines.counter import CountedCells, Keys
 from elute.errors import EluteError
 from elute.kernels.keys import MAX_KEYS, KeyTable
 
@@ -38,18 +38,18 @@ class CellFiles:
         self._ends = [_Ends(0, 0, 0)]
         self._numbers: list[int] = []
 
-    def add(self, number: int, counter: Counter, counted: CountedCells) -> None:
+    def add(self, number: int, counted: CountedCells) -> None:
         """One more partition; nothing happens where it has no items."""
-        if not len(counter.items):
+        if not len(counted.items):
             return
         self._numbers.append(number)
         columns = self._columns
-        columns["item"].add(counter.items.keys())
+        columns["item"].add(counted.items)
         columns["size"].add(np.diff(counted.offsets))
         for name in ("factor", "impressions", "clicks"):
             columns[name].add(getattr(counted, name))
         if counted.membership is not None:
-            columns["query"].add(counter.queries.keys()[counted.membership.query])
+            columns["query"].add(counted.queries[counted.membership.query])
             columns["member"].add(counted.membership.item)
             columns["shown"].add(counted.membership.impressions)
         self._ends.append(_Ends(len(columns["item"]), len(columns["factor"]), len(columns["member"])))

@@ -21,16 +21,8 @@ from elute.cells.counts import Counts
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.cells.survey import Survey
-from elute.engines.counting import (
-    CountedCells,
-    Counter,
-    LinkFactors,
-    RowBatch,
-    Totals,
-    index_keys,
-    merge_forests,
-    summarise_cells,
-)
+from elute.engines.counter import CountedCells, Counter, RowBatch, index_keys
+from elute.engines.counting import LinkFactors, Totals, merge_forests, summarise_cells
 from elute.engines.duckdb.engine import BATCH_ROWS, DuckDBEngine
 from elute.engines.partitioned.cell_files import CellFiles
 from elute.engines.partitioned.local import LocalPartitions
@@ -79,11 +71,11 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
     def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
         """The forests of all partitions in one, and the sums of their totals."""
         totals, queries = Totals(len(survey.keys)), QueryTable(self._source.connection, self._source.translate_errors)
-        for counter, partition in self._count_partitions(roles, survey, progress):
+        for partition in self._count_partitions(roles, survey, progress):
             found = summarise_cells(partition, len(survey.keys))
             totals.include(found)
             if found.queries is not None:
-                queries.add(counter.queries.keys()[found.queries.query], found.queries)
+                queries.add(partition.queries[found.queries.query], found.queries)
         self._queries = queries
         n, busiest = queries.size()
         return totals.to_structure(n if roles.query is not None else None, busiest, self._exact)
@@ -129,8 +121,8 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
         """Counted once."""
         if self._files is None:
             files = CellFiles(self._source.scratch, int(survey.impressions.sum()))
-            for number, (counter, found) in enumerate(self._count_partitions(roles, survey, progress)):
-                files.add(number, counter, found)
+            for number, found in enumerate(self._count_partitions(roles, survey, progress)):
+                files.add(number, found)
             self._files = files
         return self._files
 
@@ -162,10 +154,8 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
                 f"FROM {self._keyed_relation} {quoting.where_clause(self._usable_conditions(roles, survey.nulls))}"
             ).to_arrow_reader(max(2048, min(BATCH_ROWS, BUFFERED // self._mean_name_bytes(roles))))
 
-    def _count_partitions(
-        self, roles: Roles, survey: Survey, progress: Progress
-    ) -> Iterator[tuple[Counter, CountedCells]]:
-        """The counter of every partition and what it counted; rows of more than one partition are put aside first."""
+    def _count_partitions(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[CountedCells]:
+        """Every partition's cells; rows of more than one partition are put aside first."""
         partitions = self._number_of_partitions(roles, survey)
         total = int(survey.impressions.sum())
         batches = self._read_batches(roles, survey, progress)
@@ -200,8 +190,8 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
         return self._name_size
 
 
-def count_batches(counter: Counter, batches: Iterable[RowBatch]) -> tuple[Counter, CountedCells]:
+def count_batches(counter: Counter, batches: Iterable[RowBatch]) -> CountedCells:
     """What a counter makes of some rows."""
     for batch in batches:
         counter.add(batch)
-    return counter, counter.finish()
+    return counter.finish()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from elute.engines.counting import RowBatch
+from elute.engines.counter import RowBatch
 
 _HEADER = np.dtype(np.int64)
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts, Cells
 from elute.cells.partitions import ItemColumns, Partition, Work
-from elute.engines.counting import CountedCells
 from elute.engines.spark.worker import Batches, CountedPartition, CountingJob, count_partition
 
 T = TypeVar("T")
@@ -50,14 +49,14 @@ def pack_blocks(job: CountingJob) -> Callable[[Batches], Batches]:
 
     def work(batches: Batches) -> Batches:
         found = count_partition(job, batches)
-        counted = found.counter.finish()
+        counted = found.cells
         if not len(counted.factor):
             return
         steps = np.arange(0, counted.offsets[-1], CELLS_A_BLOCK)
         bounds = np.unique(np.append(np.searchsorted(counted.offsets, steps), len(counted.offsets) - 1))
         first = _partition_number() << 20
         for place, (begin, end) in enumerate(pairwise(bounds.tolist())):
-            yield _pack_block(found, counted, begin, end, first + place)
+            yield _pack_block(found, begin, end, first + place)
 
     return work
 
@@ -70,8 +69,9 @@ def _partition_number() -> int:
     return 0 if context is None else context.partitionId()
 
 
-def _pack_block(found: CountedPartition, counted: CountedCells, begin: int, end: int, number: int) -> pa.RecordBatch:
-    keys = found.counter.items.keys()[begin:end]
+def _pack_block(found: CountedPartition, begin: int, end: int, number: int) -> pa.RecordBatch:
+    counted = found.cells
+    keys = counted.items[begin:end]
     cells = slice(*counted.offsets[[begin, end]].tolist())
     row: dict[str, Any] = {
         "number": number,
@@ -92,7 +92,7 @@ def _pack_block(found: CountedPartition, counted: CountedCells, begin: int, end:
     if members is not None:
         mine = slice(*np.searchsorted(members.item, [begin, end]).tolist())
         query = members.query[mine]
-        row["query"] = found.counter.queries.keys()[query].tobytes()
+        row["query"] = counted.queries[query].tobytes()
         row["member"] = (members.item[mine] - np.int32(begin)).tobytes()
         row["shown"] = members.impressions[mine].tobytes()
         if found.queries is not None:

@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute._util.threads import use_threads
 from elute.cells.roles import Roles
-from elute.engines.counting import Counter, RowBatch, Totals, summarise_cells
+from elute.engines.counter import CountedCells, Counter, RowBatch
+from elute.engines.counting import Totals, summarise_cells
 from elute.kernels.forest import spanning_edges
 from elute.kernels.unionfind import Parents
 
@@ -49,12 +51,12 @@ def summarise(job: CountingJob) -> Callable[[Batches], Batches]:
     """Rows of a partition to the rows of its summary."""
 
     def work(batches: Batches) -> Batches:
-        counter, _, names = count_partition(job, batches)
-        found = summarise_cells(counter.finish(), len(job.factors))
+        counted, _, names = count_partition(job, batches)
+        found = summarise_cells(counted, len(job.factors))
         yield from _summary_batches(found.root, found.items_under, found.items_in, found.items_once)
         if found.queries is not None:
             query, root, items, impressions = found.queries
-            key = counter.queries.keys().view(np.int64)[query]
+            key = counted.queries.view(np.int64)[query]
             values = None if names is None else names.take(pa.array(query))
             yield _summary_batch(QUERY, key, root, items, impressions, values)
 
@@ -97,23 +99,24 @@ def _summary_batches(root: Parents, under: NDArray[np.int64], inside: NDArray[np
 
 
 class CountedPartition(NamedTuple):
-    """A counter that has seen a partition; where ids are exact, its items' columns and its queries' values."""
+    """A partition's cells; where ids are exact, its items' columns and its queries' values."""
 
-    counter: Counter
+    cells: CountedCells
     items: pa.Table | None = None
     queries: pa.ChunkedArray | None = None
 
 
 def count_partition(job: CountingJob, batches: Batches) -> CountedPartition:
-    """Count the rows of a partition."""
+    """Count the rows of a partition, on one core: Spark has a task for each."""
+    use_threads(1)
     counter = Counter(job.roles, job.factors, job.rows, job.impressions, job.partitions)
     if not job.exact:
         for batch in batches:
             counter.add(_to_batch({name: batch.column(name) for name in batch.schema.names}))
-        return CountedPartition(counter)
+        return CountedPartition(counter.finish())
     held = [batch for batch in batches if batch.num_rows]
     if not held:
-        return CountedPartition(counter)
+        return CountedPartition(counter.finish())
     table = pa.Table.from_batches(held)
     named = [f"item{i}" for i in range(job.exact)]
     columns = {name: table[name].combine_chunks() for name in table.column_names if name not in named}
@@ -123,10 +126,11 @@ def count_partition(job: CountingJob, batches: Batches) -> CountedPartition:
         values = columns["query"].dictionary_encode()
         columns["query"], queries = values.indices.cast(pa.int64()), values.dictionary
     counter.add(_to_batch(columns))
-    items = table.select(named).take(pa.array(first[counter.items.keys().view(np.int64)]))
+    counted = counter.finish()
+    items = table.select(named).take(pa.array(first[counted.items.view(np.int64)]))
     if queries is not None:
-        queries = queries.take(pa.array(counter.queries.keys().view(np.int64)))
-    return CountedPartition(counter, items, queries)
+        queries = queries.take(pa.array(counted.queries.view(np.int64)))
+    return CountedPartition(counted, items, queries)
 
 
 def _number_rows(columns: list[pa.ChunkedArray]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
