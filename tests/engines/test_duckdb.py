@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import elute
-from elute.engines.duckdb import engine
+from elute.engines.duckdb import engine, keyed_rows
 from elute.engines.sql import quoting
 
 
@@ -94,7 +94,7 @@ def test_factors_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatc
 
 def test_connect_agrees_with_counts_and_stops_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once all factors are one component the rest of the log is not read."""
-    monkeypatch.setattr(engine, "BATCH_ROWS", 2048)
+    monkeypatch.setattr(keyed_rows, "BATCH_ROWS", 2048)
     n = 200_000
     log = pa.table({"query_id": [0] * n, "doc_id": np.arange(n) // 2, "position": np.arange(n) % 2, "click": [0] * n})
     opened = elute.read_log(log)

@@ -15,9 +15,10 @@ import elute
 from elute._util.files import write_parquet
 from elute.auditing.choice import RULE, Candidate, choose
 from elute.auditing.selection import STRATEGIES, regret, select
+from elute.errors import EluteError
 from elute_reproduce.cmip.documents import load
-from elute_reproduce.cmip.fits import COUNTED, LogKey, Logs, Row, measure_counted_models, simulate
-from elute_reproduce.cmip.grid import PAPER, SMALL, Sizes
+from elute_reproduce.cmip.fits import COUNTED, LogKey, Logs, Row, Sizes, measure_counted_models, simulate
+from elute_reproduce.cmip.grid import PAPER, SMALL
 from elute_reproduce.cmip.page import SOURCE, format_table
 from elute_reproduce.cmip.world import LOGGING, TEMPERATURE, USERS, Documents, PolicyName, SessionLog, list_length
 from elute_reproduce.result import Claim, ComparedValue, Reproduction
@@ -122,7 +123,8 @@ def _audit(logs: Logs, key: LogKey) -> tuple[list[Candidate], Floats]:
         write_parquet(train, _tabulate(logs.train))
         fits = [elute.fit(train, name.lower(), session="session") for name in COUNTED]
         found = elute.audit(fits, held_out, labels=labels, seed=key.seed, session="session").fits
-    assert found is not None
+    if found is None:
+        raise EluteError("the fits were not compared")
     return [own._replace(name=name) for own, name in zip(found.candidates, COUNTED, strict=True)], found.impressions
 
 

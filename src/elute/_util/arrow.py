@@ -1,4 +1,4 @@
-"""Arrow columns as numpy arrays without a copy. Arrow's own way imports pandas on its first call, which takes a while."""
+"""Arrow columns as numpy arrays, without a copy. Arrow's own way imports pandas when first called, which takes long."""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 Job = TypeVar("Job")
 Found = TypeVar("Found")
@@ -28,7 +29,7 @@ _asked: int | None = None
 
 def use_threads(threads: int | None) -> None:
     """From now on, so many at most in this process; None: what the process may use."""
-    global _asked  # noqa: PLW0603 (cores belong to the process, not to a log)
+    global _asked
     _asked = threads
 
 
@@ -59,15 +60,20 @@ def _read_quota() -> float | None:
 
 
 def map_threads(
-    work: Callable[[Job], Found], jobs: Iterable[Job], threads: int | None = None, tick: Callable[[], None] | None = None
+    work: Callable[[Job], Found],
+    jobs: Iterable[Job],
+    threads: int | None = None,
+    tick: Callable[[], None] | None = None,
+    interrupted: threading.Event | None = None,
 ) -> list[Found]:
     """`work` of every job, in their order. Threads take one job after the other. `tick`: called now and then by the
-    thread that waits. The first error ends it: jobs that have begun are finished, no other begins."""
+    thread that waits. The first error ends it, or Ctrl-C: no other job begins, and `interrupted` tells those that have
+    begun."""
     listed = list(jobs)
     number = min(count_threads() if threads is None else threads, len(listed))
     if number <= 1:
         return [work(job) for job in listed]
-    shared = _SharedWork(work, listed)
+    shared: _SharedWork[Job, Found] = _SharedWork(work, listed)
     pool = [threading.Thread(target=shared.take, daemon=True) for _ in range(number)]
     for thread in pool:
         thread.start()
@@ -79,6 +85,8 @@ def map_threads(
                     tick()
     finally:
         shared.stopped = True
+        if interrupted is not None:
+            interrupted.set()
         for thread in pool:
             thread.join()
     if shared.error is not None:
@@ -86,7 +94,7 @@ def map_threads(
     return shared.found
 
 
-class _SharedWork:
+class _SharedWork(Generic[Job, Found]):
     """Jobs that several threads take from."""
 
     def __init__(self, work: Callable[[Job], Found], jobs: Sequence[Job]) -> None:
@@ -114,4 +122,4 @@ def split_evenly(n: int, parts: int | None = None, least: int = 1) -> list[tuple
     """Ranges of 0 to `n`, as many as there are threads, but none shorter than `least` unless it is the only one."""
     parts = max(1, min(count_threads() if parts is None else parts, n // max(least, 1)))
     ends = [n * part // parts for part in range(parts + 1)]
-    return list(zip(ends, ends[1:], strict=False))
+    return list(pairwise(ends))

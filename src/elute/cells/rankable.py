@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Membership
-from elute.kernels.cells import radix_sort
 from elute.kernels.jit import jit
+from elute.kernels.radix import radix_sort
 
 
 class Rankable(NamedTuple):

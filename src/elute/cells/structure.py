@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
-from elute.kernels.unionfind import find_roots, link_cells, singletons
+from elute.kernels.blocks import map_blocks
+from elute.kernels.forest import connect_cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +43,7 @@ class Structure:
 
 def connect(counts: Counts, group: NDArray[np.int32]) -> NDArray[np.int32]:
     """Roots of the graph over groups of factors; `group` gives each factor's, numbered without gaps."""
-    parent = singletons(int(group.max()) + 1)
-    link_cells(parent, counts.offsets, counts.factor, group)
-    return find_roots(parent)
+    return connect_cells(counts.offsets, counts.factor, group)
 
 
 def structure_from_counts(counts: Counts) -> Structure:
@@ -53,11 +52,20 @@ def structure_from_counts(counts: Counts) -> Structure:
     root = connect(counts, np.arange(n, dtype=np.int32))
     members = counts.membership
     busiest = 0 if members is None else int(np.bincount(members.query, weights=members.impressions).max())
+
+    def tally(items: slice, own: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Items under each factor, items of each tree, and those shown once."""
+        under = np.bincount(counts.factor[own[0] : own[-1]], minlength=n)
+        inside = np.bincount(root[counts.factor[own[:-1]]], minlength=n)
+        alone = own[:-1][np.diff(own) == 1]
+        return under, inside, int(np.count_nonzero(counts.impressions[alone] == 1))
+
+    tallies = map_blocks(tally, counts.offsets)
     return Structure(
         root=root,
-        items_under=np.bincount(counts.factor, minlength=n),
-        items_in=np.bincount(root[counts.factor[counts.offsets[:-1]]], minlength=n),
-        items_once=int(np.count_nonzero(counts.item_impressions == 1)),
+        items_under=np.sum([under for under, _, _ in tallies], axis=0),
+        items_in=np.sum([inside for _, inside, _ in tallies], axis=0),
+        items_once=sum(once for _, _, once in tallies),
         queries=None if members is None else members.queries,
         busiest=busiest,
         collision_bound=counts.collision_bound,

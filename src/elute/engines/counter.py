@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from elute._util.threads import map_threads, split_evenly
+from elute._util.threads import map_threads
 from elute.cells.counts import Amounts, Membership
 from elute.cells.roles import Roles
+from elute.engines.pieces import Keys, Piece, Workspace, concatenate, join_pairs, number_queries
 from elute.errors import EluteError
 from elute.kernels import partition, rows
 from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.keys import MAX_KEYS, KeyTable
 from elute.kernels.unionfind import Parents, find_roots, singletons
-
-Keys = NDArray[np.uint64]
 
 ROWS_A_SPLIT = 4_000_000
 """A partition with more rows, as one with a query that everybody asks, is counted in several splits of its items."""
@@ -33,10 +32,11 @@ _NO_PLACES: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class RowBatch(NamedTuple):
-    """Some rows of the log: keys of their ids, and their counts where asked for."""
+    """Some rows of the log: keys of their ids, codes of their factors (-1: unknown), and their counts where asked
+    for."""
 
     item: Keys
-    factor: Keys
+    factor: NDArray[np.int32]
     query: Keys | None = None
     clicks: NDArray[np.uint8] | NDArray[np.int64] = _NO_CLICKS
     impressions: NDArray[np.int64] | None = None
@@ -62,28 +62,8 @@ class _Stored(NamedTuple):
     starts: NDArray[np.int32]
 
 
-class _Counted(NamedTuple):
-    """What one partition, or one split of it, has."""
-
-    items: Keys
-    queries: Keys
-    sizes: NDArray[np.int32]
-    totals: NDArray[np.int64]
-    factor: NDArray[np.int32]
-    shown: Amounts
-    clicked: Amounts
-
-
-class _CountedLists(NamedTuple):
-    """The same of all, piece by piece."""
-
-    items: list[Keys]
-    queries: list[Keys]
-    sizes: list[NDArray[np.int32]]
-    totals: list[NDArray[np.int64]]
-    factor: list[NDArray[np.int32]]
-    shown: list[Amounts]
-    clicked: list[Amounts]
+_Batches = tuple[NDArray[np.int64], NDArray[np.int32]]
+"""Where batches begin, and by batch where each partition begins from there."""
 
 
 class _Job(NamedTuple):
@@ -101,21 +81,21 @@ class Counter:
     def __init__(
         self,
         roles: Roles,
-        factors: Keys,
+        n_factors: int,
         rows_expected: int,
         impressions: int,
         partitions: int = 1,
         keep_queries: bool = True,
     ) -> None:
-        """`factors`: the keys of all factors, in the order of their codes. `rows_expected` and `impressions`: of the
-        whole log; about one in `partitions` of them will come. `keep_queries`: their keys are wanted afterwards."""
-        self.factors = index_keys(factors)
+        """`rows_expected` and `impressions`: of the whole log; about one in `partitions` of them will come.
+        `keep_queries`: their keys are wanted afterwards."""
+        self._n_factors = n_factors
         self._within = roles.query is not None and roles.items_within_queries
         self._across = roles.query is not None and not roles.items_within_queries
         self._weighted = roles.impressions is not None
         expected = rows_expected // partitions + 1
         whole = self._across or (keep_queries and self._within)
-        self._layout = rows.choose_layout(expected, len(factors), self._within, whole)
+        self._layout = rows.choose_layout(expected, n_factors, self._within, whole)
         self._amount = np.dtype(np.uint32 if impressions < 1 << 32 else np.uint64)
         self._capacity = expected if partitions == 1 else expected + expected // 8
         self._room = rows.make_room(self._capacity, self._layout, self._weighted)
@@ -141,7 +121,7 @@ class Counter:
         done = rows.scatter_rows(
             batch.item,
             _NO_KEYS if batch.query is None else batch.query,
-            self.factors.find(batch.factor),
+            batch.factor,
             _NO_CLICKS if self._weighted else batch.clicks.astype(np.uint8, copy=False),
             layout.bits,
             layout.code_bits,
@@ -164,7 +144,7 @@ class Counter:
     def connect(self) -> Parents:
         """For every factor the smallest of its component. The rows are spent."""
         bases, starts = self._take_batches()
-        n, layout, own = len(self.factors), self._layout, self._work
+        n, layout, own = self._n_factors, self._layout, self._work
         forests: list[Parents] = []
 
         def link(part: int) -> None:
@@ -193,77 +173,65 @@ class Counter:
 
     def finish(self) -> CountedCells:
         """The cells. The rows are spent."""
-        bases, starts = self._take_batches()
+        batches = self._take_batches()
         jobs = [
             _Job(part, split, splits, size)
             for part in range(self._layout.partitions)
-            for size in [partition.count_rows(starts, part)]
+            for size in [partition.count_rows(batches[1], part)]
             for splits in [-(-size // ROWS_A_SPLIT)]
             for split in range(splits)
         ]
 
-        def count(job: _Job) -> tuple[_Counted, _Counted, Keys]:
-            where = bases, starts, job.part, job.split, job.splits
-            found = self._count(where, job.size, self._layout.code_bits)
+        def count(job: _Job) -> tuple[Piece, tuple[Piece, Keys] | None]:
+            found = self._count(batches, job, self._layout.code_bits)
             if not self._across:
-                return found, found, _NO_KEYS
+                return found, None
             named = np.empty(job.size, np.uint64)
-            n = partition.name_by_query(self._room.words, self._room.codes, *where, named)
-            return found, self._count(where, job.size, max(n - 1, 1).bit_length() + 1), named[:n].copy()
+            words, codes = self._room.words, self._room.codes
+            n = partition.name_by_query(words, codes, *batches, job.part, job.split, job.splits, named)
+            return found, (self._count(batches, job, max(n - 1, 1).bit_length() + 1), named[:n].copy())
 
         by_size = sorted(jobs, key=lambda job: -job.size)  # no thread is left with a large one at the end
         answers = dict(zip(by_size, map_threads(count, by_size), strict=True))
         self._room = rows.make_room(0, self._layout, False)
-        found = _CountedLists(*([answers[job][0][at] for job in jobs] for at in range(len(_Counted._fields))))
+        self._work = threading.local()
         membership, queries = None, _NO_KEYS
         if self._across:
-            membership, queries = _join_pairs([answers[job][1:] for job in jobs])
-        answers.clear()
-        return self._join(found, membership, queries, jobs)
+            membership, queries = join_pairs([pairs for job in jobs for pairs in [answers[job][1]] if pairs])
+        return self._join([answers.pop(job)[0] for job in jobs], membership, queries, jobs)
 
     def _join(
-        self, found: _CountedLists, membership: Membership | None, queries: Keys, jobs: Sequence[_Job]
+        self, found: list[Piece], membership: Membership | None, queries: Keys, jobs: Sequence[_Job]
     ) -> CountedCells:
-        """What the partitions have, one after the other; pieces are given up as they are copied."""
-        items, sizes = _concatenate(found.items, np.uint64), _concatenate(found.sizes, np.int32)
+        """What the partitions have, one after the other."""
+        items, sizes = (concatenate([one[at] for one in found], kind) for at, kind in ((0, np.uint64), (2, np.int32)))
         if len(items) > MAX_KEYS:
             raise EluteError(f"more than {MAX_KEYS:,} distinct ids: too many for one machine")
         if self._within:
             by_part: dict[int, list[Keys]] = {}
-            for job, keys in zip(jobs, found.queries, strict=True):
-                by_part.setdefault(job.part, []).append(keys)
-            code, queries = _number_queries(list(by_part.values()))
-            totals = _concatenate(found.totals, np.int64)
+            for job, one in zip(jobs, found, strict=True):
+                by_part.setdefault(job.part, []).append(one.queries)
+            code, queries = number_queries(list(by_part.values()))
+            totals = concatenate([one.totals for one in found], np.int64)
             membership = Membership(len(queries), code, np.arange(len(items), dtype=np.int32), totals)
         return CountedCells(
             np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64))),
-            _concatenate(found.factor, np.int32),
-            _concatenate(found.shown, self._amount),
-            _concatenate(found.clicked, self._amount),
+            concatenate([one.factor for one in found], np.int32),
+            concatenate([one.shown for one in found], self._amount),
+            concatenate([one.clicked for one in found], self._amount),
             membership,
             items,
             queries if self._layout.wide else _NO_KEYS,
         )
 
-    def _count(self, where: tuple[Any, ...], size: int, code_bits: int) -> _Counted:
-        work = self._find_workspace(size)
-        items, cells = partition.count_partition(*self._room, *where, code_bits, 1 << 12, *work)
-        _, _, keys, queries, sizes, totals, factor, shown, clicked = work
-        return _Counted(
-            *(part[:items].copy() for part in (keys, queries, sizes, totals)),
-            *(part[:cells].copy() for part in (factor, shown, clicked)),
-        )
+    def _count(self, batches: _Batches, job: _Job, code_bits: int) -> Piece:
+        work: Workspace | None = getattr(self._work, "space", None)
+        if work is None or not work.has_room(job.size):
+            work = self._work.space = Workspace(job.size, self._amount)
+        where = job.part, job.split, job.splits
+        return work.take(*partition.count_partition(self._room, *batches, *where, code_bits, *work.rows, work.free))
 
-    def _find_workspace(self, size: int) -> tuple[NDArray[Any], ...]:
-        """A thread's own, kept from one partition to the next."""
-        own = self._work
-        if not hasattr(own, "arrays") or len(own.arrays[0]) < size:
-            key, amount = np.dtype(np.uint64), self._amount
-            types = (key, key, key, key, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.int32), amount, amount)
-            own.arrays = tuple(np.empty(size, kind) for kind in types)
-        return tuple(own.arrays)
-
-    def _take_batches(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _take_batches(self) -> _Batches:
         """In the order of the log, whichever thread stored them when."""
         ordered = sorted(self._stored, key=lambda stored: stored.place)
         self._stored = []
@@ -274,7 +242,8 @@ class Counter:
     def _grow(self) -> None:
         self._capacity = max(2 * self._capacity, self._filled)
         larger = rows.make_room(self._capacity, self._layout, self._weighted)
-        for old, new in zip(self._room, larger, strict=True):
+        arrays: list[tuple[NDArray[Any], NDArray[Any]]] = list(zip(self._room, larger, strict=True))
+        for old, new in arrays:
             new[: len(old)] = old
         self._room = larger
 
@@ -288,52 +257,3 @@ def index_keys(keys: Keys) -> KeyTable:
 
 def _explain_change(what: str) -> EluteError:
     return EluteError(f"the log changed while it was being read: {what}; run again")
-
-
-def _concatenate(pieces: list[NDArray[Any]], kind: DTypeLike) -> NDArray[Any]:
-    """On all cores. The pieces are given up."""
-    ends = np.cumsum([0, *(len(piece) for piece in pieces)]).tolist()
-    out = np.empty(ends[-1], kind)
-
-    def copy(bounds: tuple[int, int]) -> None:
-        for at in range(*bounds):
-            out[ends[at] : ends[at + 1]] = pieces[at]
-
-    map_threads(copy, split_evenly(len(pieces)))
-    pieces.clear()
-    return out
-
-
-def _number_queries(parts: list[list[Keys]]) -> tuple[NDArray[np.int32], Keys]:
-    """Codes of the queries of items, and the queries' keys by code. No query is in two partitions."""
-
-    def number(bounds: tuple[int, int]) -> list[tuple[NDArray[np.int32], Keys]]:
-        out = []
-        for pieces in parts[slice(*bounds)]:
-            keys = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-            codes, distinct = np.empty(len(keys), np.int32), np.empty(len(keys), np.uint64)
-            used = partition.number_keys(keys, codes, distinct)
-            out.append((codes, distinct[:used].copy()))
-        return out
-
-    found = [one for some in map_threads(number, split_evenly(len(parts))) for one in some]
-    first = 0
-    for codes, distinct in found:
-        codes += np.int32(first)
-        first += len(distinct)
-    codes_of, keys_of = [codes for codes, _ in found], [distinct for _, distinct in found]
-    return _concatenate(codes_of, np.int32), _concatenate(keys_of, np.uint64)
-
-
-def _join_pairs(found: list[tuple[_Counted, Keys]]) -> tuple[Membership, Keys]:
-    """Which items were shown for which queries, of partitions of items: a query may be in several."""
-    table, items, members, queries, shown = KeyTable(), 0, [], [], []
-    for pairs, keys in found:
-        code = table.insert(keys)[0]
-        n = len(pairs.sizes)
-        members.append(np.repeat(np.arange(items, items + n, dtype=np.int32), pairs.sizes))
-        queries.append(code[pairs.factor])
-        shown.append(pairs.shown.astype(np.int64))
-        items += n
-    columns = _concatenate(queries, np.int32), _concatenate(members, np.int32), _concatenate(shown, np.int64)
-    return Membership(len(table), *columns), table.keys()

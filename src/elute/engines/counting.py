@@ -19,6 +19,7 @@ from elute.engines.counter import CountedCells
 from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.unionfind import find_roots, link_cells, singletons
 
+
 class Summary(NamedTuple):
     """The cells of some items, as far as a check needs them."""
 

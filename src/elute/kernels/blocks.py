@@ -6,7 +6,6 @@ alone: sums over blocks come out the same on any machine.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -16,12 +15,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from elute._util.threads import count_threads
+
 T = TypeVar("T")
+Part = TypeVar("Part")
 
 _CELLS = 1_000_000
 """In a block, at least."""
 
-_MOST = 16
+_MOST = 32
 
 
 def cut_blocks(offsets: NDArray[np.int64]) -> list[slice]:
@@ -40,15 +42,22 @@ def map_blocks(work: Callable[[slice, NDArray[np.int64]], T], offsets: NDArray[n
     parts = cut_blocks(offsets)
     if len(parts) == 1:
         return [work(parts[0], offsets)]
-    return list(_thread_pool().map(lambda items: work(items, offsets[items.start : items.stop + 1]), parts))
+    return _map_parts(lambda items: work(items, offsets[items.start : items.stop + 1]), parts)
 
 
 def map_chunks(work: Callable[[NDArray[np.int64]], T], items: NDArray[np.int64], size: int) -> list[T]:
     """`work` on `size` of the items at a time, in order."""
     parts = [items[begin : begin + size] for begin in range(0, max(len(items), 1), size)]
-    return [work(parts[0])] if len(parts) == 1 else list(_thread_pool().map(work, parts))
+    return _map_parts(work, parts)
+
+
+def _map_parts(work: Callable[[Part], T], parts: list[Part]) -> list[T]:
+    threads = count_threads()
+    if threads == 1 or len(parts) == 1:
+        return [work(part) for part in parts]
+    return list(_thread_pool(threads).map(work, parts))
 
 
 @cache
-def _thread_pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count(), "elute")
+def _thread_pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, "elute")

@@ -9,7 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.kernels.unionfind import Parents, find_roots, join_edges
+from elute.kernels.blocks import map_blocks
+from elute.kernels.unionfind import Parents, find_roots, join_edges, link_cells, singletons
+
+_MANY = 1_000_000
+"""Factors from which on a forest for each block of items would be dear."""
 
 
 def spanning_edges(root: Parents) -> NDArray[np.int32]:
@@ -23,3 +27,20 @@ def merge_edges(root: Parents, more: NDArray[np.int32]) -> Parents:
     parent = root.copy()
     join_edges(parent, more[:, 0].astype(np.int64), more[:, 1].astype(np.int64))
     return find_roots(parent)
+
+
+def connect_cells(offsets: NDArray[np.int64], factor: NDArray[np.int32], group: NDArray[np.int32]) -> Parents:
+    """The forest over groups of factors that items join; `group` gives each factor's, numbered without gaps."""
+    n = int(group.max()) + 1
+
+    def connect(items: slice, own: NDArray[np.int64]) -> Parents:
+        parent = singletons(n)
+        link_cells(parent, own, factor, group)
+        return find_roots(parent)
+
+    if n > _MANY:
+        return connect(slice(0, len(offsets) - 1), offsets)
+    first, *others = map_blocks(connect, offsets)
+    for other in others:
+        first = merge_edges(first, spanning_edges(other))
+    return first

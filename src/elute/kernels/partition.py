@@ -6,20 +6,22 @@ digit, and equal ones are summed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from elute.kernels.jit import jit
-from elute.kernels.rows import Keys
+from elute.kernels.row_sort import Amounts, sort_rows, sum_units, sum_weighted
+from elute.kernels.rows import Keys, StoredRows
 from elute.kernels.unionfind import Parents, link
 
-Amounts = NDArray[np.uint32] | NDArray[np.uint64]
-
-_DIGIT = 13
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _TWICE = np.uint64(32)
 _EMPTY = -1
+_SLOTS = 1 << 12
 
 
 @jit
@@ -85,8 +87,26 @@ def _is_elsewhere(key: np.uint64, split: int, splits: int) -> bool:
     return splits > 1 and np.int64((key * _ODD) >> np.uint64(48)) % splits != split
 
 
-@jit
 def count_partition(
+    stored: StoredRows,
+    bases: NDArray[np.int64],
+    starts: NDArray[np.int32],
+    part: int,
+    split: int,
+    splits: int,
+    code_bits: int,
+    a: Keys,
+    b: Keys,
+    out: Sequence[NDArray[Any]],
+) -> tuple[int, int]:
+    """How many items and cells a partition has, or one of several splits of its items. `a`, `b`: as long as its rows.
+    `out` gets of items their keys, what the first row says of the query, how many cells and impressions they have; and
+    of cells, in the order of items and factors, factor, impressions and clicks."""
+    return _count_partition(*stored, bases, starts, part, split, splits, code_bits, a, b, *out)
+
+
+@jit
+def _count_partition(
     words: Keys,
     codes: NDArray[np.uint32],
     row_shown: NDArray[np.int64],
@@ -97,7 +117,6 @@ def count_partition(
     split: int,
     splits: int,
     code_bits: int,
-    slots: int,
     a: Keys,
     b: Keys,
     keys: Keys,
@@ -108,158 +127,51 @@ def count_partition(
     shown: Amounts,
     clicked: Amounts,
 ) -> tuple[int, int]:
-    """The items and cells of a partition, or of one of several splits of its items. `slots`: of the table of items, to
-    begin with. `a`, `b`: as long as the rows. Items get their key, what their first row says of the query, how many
-    cells they have and impressions in all; cells are in the order of items and factors. `queries` may be empty."""
-    wide, weighted, has_query = codes.shape[0] > 0, row_shown.shape[0] > 0, queries.shape[0] > 0
+    wide, weighted = codes.shape[0] > 0, row_shown.shape[0] > 0
     known = np.uint64(code_bits)
     code_mask = (_ONE << known) - _ONE
+    slots = _SLOTS
     table = np.full(slots, _EMPTY, np.int32)
     mask = np.uint64(slots - 1)
-    source = np.empty(a.shape[0] if weighted else 0, np.int64)
-    items = n = 0
+    source = np.empty(a.shape[0] if weighted or wide else 0, np.int64)
+    # First all rows into one place, then one after the other: reading far away in a loop that does little else lets
+    # the processor fetch ahead.
+    n = 0
     for batch in range(bases.shape[0]):
         for at in range(bases[batch] + starts[batch, part], bases[batch] + starts[batch, part + 1]):
-            key = words[2 * at]
-            if _is_elsewhere(key, split, splits):
-                continue
-            word = words[2 * at + 1]
-            code = np.uint64(codes[at]) if wide else word & code_mask
-            slot = _find_slot(key, mask)
-            while table[slot] >= 0 and keys[table[slot]] != key:
-                slot = (slot + _ONE) & mask
-            item = table[slot]
-            if item < 0:
-                item = np.int32(items)
-                table[slot] = item
-                keys[items] = key
-                if has_query:
-                    queries[items] = word if wide else word & ~code_mask
-                sizes[items] = 0
-                items += 1
-                if 2 * items > slots:
-                    slots *= 4
-                    table = _fill_table(keys, items, slots)
-                    mask = np.uint64(slots - 1)
-            sizes[item] += 1
-            a[n] = (np.uint64(item) << known) | code
-            if weighted:
+            a[n] = words[2 * at]
+            b[n] = np.uint64(codes[at]) if wide else words[2 * at + 1]
+            if source.shape[0] > 0:
                 source[n] = at
-            n += 1
+            n += 0 if _is_elsewhere(a[n], split, splits) else 1
+    items = 0
+    for row in range(n):
+        key = a[row]
+        code = b[row] & code_mask
+        slot = _find_slot(key, mask)
+        while table[slot] >= 0 and keys[table[slot]] != key:
+            slot = (slot + _ONE) & mask
+        item = table[slot]
+        if item < 0:
+            item = np.int32(items)
+            table[slot] = item
+            keys[items] = key
+            queries[items] = words[2 * source[row] + 1] if wide else b[row] & ~code_mask
+            sizes[items] = 0
+            items += 1
+            if 2 * items > slots:
+                slots *= 4
+                table = _fill_table(keys, items, slots)
+                mask = np.uint64(slots - 1)
+        sizes[item] += 1
+        a[row] = (np.uint64(item) << known) | code
     if weighted:
         order = np.argsort(a[:n], kind="mergesort")
-        cells = _sum_weighted(a, order, source, row_shown, row_clicked, known, sizes, totals, factor, shown, clicked)
+        cells = sum_weighted(a, order, source, row_shown, row_clicked, known, sizes, totals, factor, shown, clicked)
     else:
-        done = _sort_codes(a[:n], b[:n], code_bits, sizes[:items])
-        cells = _sum_units(done, known, sizes, totals, factor, shown, clicked)
+        done = sort_rows(a[:n], b[:n], code_bits, sizes[:items])
+        cells = sum_units(done, known, sizes, totals, factor, shown, clicked)
     return items, cells
-
-
-@jit
-def _sort_codes(a: Keys, b: Keys, code_bits: int, rows_of: NDArray[np.int32]) -> Keys:
-    """By item and factor; the click, in the last bit, does not count. Gives the array that holds the result."""
-    bits = code_bits - 1
-    passes = (bits + _DIGIT - 1) // _DIGIT
-    digit = (bits + passes - 1) // passes
-    radix = 1 << digit
-    mask = np.uint64(radix - 1)
-    begin = np.zeros((passes, radix), np.int32)
-    for value in a:
-        for step in range(passes):
-            begin[step, (value >> np.uint64(1 + step * digit)) & mask] += 1
-    for step in range(passes):
-        place = begin[step]
-        total = 0
-        for at in range(radix):
-            here = place[at]
-            place[at] = total
-            total += here
-        shift = np.uint64(1 + step * digit)
-        for value in a:
-            at_digit = (value >> shift) & mask
-            b[place[at_digit]] = value
-            place[at_digit] += 1
-        a, b = b, a
-    total = 0
-    for item in range(rows_of.shape[0]):
-        here = rows_of[item]
-        rows_of[item] = total
-        total += here
-    known = np.uint64(code_bits)
-    for value in a:
-        item_of = np.int64(value >> known)
-        b[rows_of[item_of]] = value
-        rows_of[item_of] += 1
-    return b
-
-
-@jit
-def _sum_units(
-    rows: Keys,
-    known: np.uint64,
-    sizes: NDArray[np.int32],
-    totals: NDArray[np.int64],
-    factor: NDArray[np.int32],
-    shown: Amounts,
-    clicked: Amounts,
-) -> int:
-    """Sorted rows of one impression each to cells."""
-    code_mask = (_ONE << known) - _ONE
-    cell = item = -1
-    last = ~np.uint64(0)
-    for value in rows:
-        if value >> _ONE != last:
-            last = value >> _ONE
-            cell += 1
-            factor[cell] = np.int32((value & code_mask) >> _ONE)
-            shown[cell] = 0
-            clicked[cell] = 0
-            if np.int64(value >> known) != item:
-                item += 1
-                sizes[item] = 0
-                totals[item] = 0
-            sizes[item] += 1
-        shown[cell] += 1
-        totals[item] += 1
-        clicked[cell] += value & _ONE
-    return cell + 1
-
-
-@jit
-def _sum_weighted(
-    rows: Keys,
-    order: NDArray[np.int64],
-    source: NDArray[np.int64],
-    row_shown: NDArray[np.int64],
-    row_clicked: NDArray[np.int64],
-    known: np.uint64,
-    sizes: NDArray[np.int32],
-    totals: NDArray[np.int64],
-    factor: NDArray[np.int32],
-    shown: Amounts,
-    clicked: Amounts,
-) -> int:
-    """Rows that are counts, visited in their order, to cells."""
-    code_mask = (_ONE << known) - _ONE
-    cell = item = -1
-    last = ~np.uint64(0)
-    for i in order:
-        value = rows[i]
-        if value >> _ONE != last:
-            last = value >> _ONE
-            cell += 1
-            factor[cell] = np.int32((value & code_mask) >> _ONE)
-            shown[cell] = 0
-            clicked[cell] = 0
-            if np.int64(value >> known) != item:
-                item += 1
-                sizes[item] = 0
-                totals[item] = 0
-            sizes[item] += 1
-        shown[cell] += row_shown[source[i]]
-        totals[item] += row_shown[source[i]]
-        clicked[cell] += row_clicked[source[i]]
-    return cell + 1
 
 
 @jit
@@ -314,7 +226,7 @@ def link_partition(
     """Join the factors of every item of a partition. `keys`, `first`: as long as its rows."""
     wide = codes.shape[0] > 0
     code_mask = (_ONE << np.uint64(code_bits)) - _ONE
-    slots = 1 << 12
+    slots = _SLOTS
     table = np.full(slots, _EMPTY, np.int32)
     mask = np.uint64(slots - 1)
     items = 0
@@ -322,7 +234,7 @@ def link_partition(
         for at in range(bases[batch] + starts[batch, part], bases[batch] + starts[batch, part + 1]):
             key = words[2 * at]
             code = np.uint64(codes[at]) if wide else words[2 * at + 1] & code_mask
-            factor = np.int32(code >> _ONE)
+            factor = np.int64(code >> _ONE)
             slot = _find_slot(key, mask)
             while table[slot] >= 0 and keys[table[slot]] != key:
                 slot = (slot + _ONE) & mask

@@ -18,7 +18,7 @@ from elute.kernels.jit import jit
 Keys = NDArray[np.uint64]
 Codes = NDArray[np.int32]
 
-ROWS_A_PARTITION = 49_152
+ROWS_A_PARTITION = 24_576
 MOST_BITS = 12
 """Of a partition's number."""
 
@@ -107,9 +107,9 @@ def scatter_rows(
         if factor[i] < 0:
             return False
         mixed = by[i] * _ODD
-        part = np.int64((mixed >> _ONE) >> shift)
-        at = place[part]
-        place[part] += 1
+        home = np.int64((mixed >> _ONE) >> shift)
+        at = place[home]
+        place[home] += 1
         code = np.uint64(factor[i]) << _ONE
         if has_clicks:
             code |= np.uint64(clicks[i])

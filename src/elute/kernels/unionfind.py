@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elute.kernels.jit import jit
 
 Parents = NDArray[np.int32]
+Node = int | np.int32 | np.int64
 
 
 def singletons(n: int) -> Parents:
@@ -20,7 +21,7 @@ def singletons(n: int) -> Parents:
 
 
 @jit
-def find_root(parent: Parents, node: int) -> int:
+def find_root(parent: Parents, node: Node) -> Node:
     """The representative of `node`, halving the path on the way."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -29,7 +30,7 @@ def find_root(parent: Parents, node: int) -> int:
 
 
 @jit
-def link(parent: Parents, a: int, b: int) -> int:
+def link(parent: Parents, a: Node, b: Node) -> int:
     """Join the sets of `a` and `b`; 1 if they were two, 0 if they were one already.
 
     In an inner loop compare `parent[a]` and `parent[b]` first: mostly they are equal, and the call is saved.

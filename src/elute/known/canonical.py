@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts, Cells
 from elute.estimate.solve.problem import Codes
+from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
 
 Hashes = NDArray[np.uint64]
@@ -23,7 +24,7 @@ _FIRST, _SECOND, _THIRD = np.uint64(30), np.uint64(27), np.uint64(31)
 
 def hash_items(cells: Cells) -> Hashes:
     """By item."""
-    return _hash_items(*cells)
+    return np.concatenate(map_blocks(lambda _, own: _hash_items(own, *cells[1:]), cells.offsets))
 
 
 def rank_queries(of_item: Hashes, item: Codes, query: Codes, queries: int) -> Codes:
@@ -54,10 +55,12 @@ def _mix(hashed: np.uint64, value: np.uint64) -> np.uint64:
 def _hash_items(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts) -> Hashes:
     out = np.zeros(offsets.shape[0] - 1, np.uint64)
     for item in range(out.shape[0]):
+        hashed = np.uint64(0)
         for cell in range(offsets[item], offsets[item + 1]):
-            out[item] = _mix(out[item], np.uint64(factor[cell]))
-            out[item] = _mix(out[item], np.uint64(impressions[cell]))
-            out[item] = _mix(out[item], np.uint64(clicks[cell]))
+            hashed = _mix(hashed, np.uint64(factor[cell]))
+            hashed = _mix(hashed, np.uint64(impressions[cell]))
+            hashed = _mix(hashed, np.uint64(clicks[cell]))
+        out[item] = hashed
     return out
 
 

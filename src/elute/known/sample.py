@@ -19,8 +19,18 @@ from elute.cells.partitions import Partition, Partitions
 from elute.estimate.partitioned.items import join_cells, select_items
 from elute.estimate.partitioned.work import CrossingTask, Outline, OutlineTask, pose_partition, unite_links
 from elute.estimate.solve import boundary
-from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, number_merged, pose, total_by_factor
+from elute.estimate.solve.problem import (
+    Codes,
+    Floats,
+    MergingPlan,
+    Problem,
+    count_by_factor,
+    number_merged,
+    pose,
+    total_by_factor,
+)
 from elute.identify.components import number_components
+from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
 from elute.known.canonical import hash_items, rank_items, rank_queries
 
@@ -76,19 +86,22 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
     hashed, members = hash_items(whole.cells), counts.membership
     rank = None if members is None else rank_queries(hashed, members.item, members.query, members.queries)
     query = None if members is None or rank is None else _find_queries(members, rank, whole.n_items)
-    chosen, weight, fair = np.arange(whole.n_items), np.ones(whole.n_items), np.ones(whole.n_items, np.bool_)
-    if len(whole.cells.factor) > cells:
-        chance = _find_chances(whole.cells, cells, np.bincount(whole.cells.factor, minlength=n))
+    if len(whole.cells.factor) <= cells:
+        chosen, weight, fair = np.arange(whole.n_items), np.ones(whole.n_items), np.ones(whole.n_items, np.bool_)
+    else:
+        chance = _find_chances(whole.cells, cells, count_by_factor(whole.cells.factor, n))
         group = rank_items(hashed) if query is None else query
         luck = np.random.default_rng(_SEED).random(int(group.max()) + 1)[group]
-        chosen, weight, fair = np.flatnonzero(luck < chance), 1.0 / chance, luck < chance.min()
-    chosen = chosen[np.argsort(hashed[chosen], kind="stable")]
+        chosen = np.flatnonzero(luck < chance)
+        weight, fair = 1.0 / chance[chosen], luck[chosen] < chance.min()
+    order = np.argsort(hashed[chosen], kind="stable")
+    chosen, weight, fair = chosen[order], weight[order], fair[order]
     position = np.full(whole.n_items, -1)
     position[chosen] = np.arange(len(chosen))
     return Sample(
         Problem(select_items(whole.cells, chosen), whole.merged, whole.component, whole.factors),
-        weight[chosen],
-        fair[chosen],
+        weight,
+        fair,
         position,
         None if members is None or rank is None else _number_members(members, position, rank),
         None if query is None else query[chosen],
@@ -164,7 +177,7 @@ def _find_chances(cells: Cells, size: int, by_factor: NDArray[np.int64]) -> Floa
     """By item: its chance to be in a sample of about `size` cells, and such that no factor keeps too few."""
     share = min(1.0, size / max(int(by_factor.sum()), 1))
     wanted = np.minimum(np.maximum(share, _FEW / np.maximum(by_factor, 1)), 1.0)
-    return _find_largest(*cells[:2], wanted)
+    return np.concatenate(map_blocks(lambda _, own: _find_largest(own, cells.factor, wanted), cells.offsets))
 
 
 def _find_queries(members: Membership, rank: Codes, items: int) -> NDArray[np.int64] | None:
@@ -178,9 +191,10 @@ def _find_queries(members: Membership, rank: Codes, items: int) -> NDArray[np.in
 
 def _number_members(members: Membership, position: NDArray[np.int64], rank: Codes) -> tuple[_Numbers, _Numbers]:
     """Items of the sample and their queries."""
-    item, query = position[members.item], rank[members.query].astype(np.int64)
+    item = position[members.item]
+    here = np.flatnonzero(item >= 0)
+    item, query = item[here], rank[members.query[here]].astype(np.int64)
     order = np.lexsort((item, query))
-    order = order[item[order] >= 0]
     return item[order], query[order]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.kernels.cells import CellCounter
-from elute.kernels.keys import KeyTable
+from elute.cells.roles import Roles
+from elute.engines.counter import Counter, RowBatch
 from elute.log import ClickLog, read_log
 from elute.training.pages import TrainingPages
 
@@ -22,20 +22,21 @@ _ITEM, _SHOWN, _CLICKED = "elute_features", "elute_impressions", "elute_clicks"
 def make_feature_log(values: NDArray[np.float32], pages: TrainingPages, factors: pa.Table) -> ClickLog:
     """The log's cells as a log of counts, with items by features."""
     keys = hash_features(values)
-    items, cells = KeyTable(), CellCounter(factors.num_rows, pages.documents.size, pages.documents.size)
+    roles = Roles((_ITEM,), tuple(factors.column_names), None, _CLICKED, None, None)
+    counter = Counter(roles, factors.num_rows, pages.documents.size, pages.documents.size)
     for start in range(0, len(pages.documents), _BLOCK):
         some = slice(start, start + _BLOCK)
         shown = pages.documents[some] >= 0
-        item, _ = items.insert(keys[pages.documents[some][shown]])
-        cells.add(item, pages.factor[some][shown], pages.clicks[some][shown].astype(np.uint8))
-    offsets, factor, impressions, clicks = cells.finish(len(items))
-    counted = {
-        _ITEM: np.repeat(np.arange(len(items)), np.diff(offsets)),
-        _SHOWN: impressions.astype(np.int64),
-        _CLICKED: clicks.astype(np.int64),
+        item, factor = keys[pages.documents[some][shown]], pages.factor[some][shown].astype(np.int32)
+        counter.add(RowBatch(item, factor, clicks=pages.clicks[some][shown].astype(np.uint8)))
+    counted = counter.finish()
+    columns = {
+        _ITEM: np.repeat(np.arange(len(counted.items)), np.diff(counted.offsets)),
+        _SHOWN: counted.impressions.astype(np.int64),
+        _CLICKED: counted.clicks.astype(np.int64),
     }
-    table = factors.take(pa.array(factor))
-    for name, column in counted.items():
+    table = factors.take(pa.array(counted.factor))
+    for name, column in columns.items():
         table = table.append_column(name, pa.array(column))
     return read_log(table, item=_ITEM, bias=factors.column_names, click=_CLICKED, impressions=_SHOWN)
 

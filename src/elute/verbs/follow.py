@@ -13,7 +13,8 @@ from elute._util.urls import hide_secrets
 from elute.cells.counts import Counts
 from elute.checking.measured import find_clusters
 from elute.engines.counts_folder.layout import is_counts
-from elute.engines.duckdb.source import DuckDBSource, find_files, to_arrow
+from elute.engines.duckdb.files import find_files
+from elute.engines.duckdb.source import DuckDBSource, to_arrow
 from elute.errors import EluteError
 from elute.log import ClickLog, LogOptions, LogSource, read_log
 from elute.progress import Progress, silent

@@ -8,9 +8,7 @@ the items by their values instead. Factors are few, so their hashes are compared
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,25 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute._util.arrow import view
-from elute._util.threads import map_threads
 from elute.cells.counts import Clustered, Counts
 from elute.cells.filters import Filters
 from elute.cells.roles import Roles
 from elute.cells.survey import Survey
-from elute.engines.counter import Counter, Keys, RowBatch, index_keys
+from elute.engines.counter import index_keys
 from elute.engines.duckdb.exact_ids import number_ids
 from elute.engines.duckdb.filtering import prepare_rows
-from elute.engines.duckdb.source import Cursor, DuckDBSource
+from elute.engines.duckdb.keyed_rows import KeyedRows
+from elute.engines.duckdb.source import DuckDBSource
+from elute.engines.pieces import Keys
 from elute.engines.source_state import State
 from elute.engines.sql import quoting, values
 from elute.engines.sql.factor_names import numbers_from_text
 from elute.errors import EluteError
 from elute.kernels.connector import Connector
-from elute.kernels.keys import KeyTable
 from elute.progress import Progress
-
-BATCH_ROWS = 1 << 17
 
 LOOKED_AT = 2_000_000
 """Rows that a search for connectivity begins with: most logs that are connected are after that many."""
@@ -45,15 +40,14 @@ ROWS_AN_ITEM = 16
 """A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""
 
 
-class DuckDBEngine:
+class DuckDBEngine(KeyedRows):
     """A log in files, in a DuckDB table or in memory."""
 
     def __init__(
         self, source: object, exact: bool = False, label: str = "the table", spill: str | Path | None = None
     ) -> None:
         """`spill`: the folder for what does not fit into memory; the system's own otherwise."""
-        self._source = DuckDBSource(source, label, spill)
-        self._exact = exact
+        super().__init__(DuckDBSource(source, label, spill), exact)
         self._filters = Filters()
         self._rows_before: int | None = None
         self.label = self._source.label
@@ -132,11 +126,10 @@ class DuckDBEngine:
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         """Over the bipartite graph of items and factors. First the beginning of the log, streamed: once all factors are
         one component, no further row can part them."""
-        factors = index_keys(survey.keys)
-        connector = Connector(len(factors), LOOKED_AT // ROWS_AN_ITEM)
+        connector = Connector(len(survey.keys), LOOKED_AT // ROWS_AN_ITEM)
         seen = 0
         for batch in self._read_batches(roles, survey, progress, structure_only=True):
-            connector.add(batch.item, factors.find(batch.factor))
+            connector.add(batch.item, batch.factor)
             seen += len(batch.item)
             if connector.components == 1 or seen == survey.usable:
                 return connector.roots()
@@ -159,40 +152,8 @@ class DuckDBEngine:
             membership=counted.membership,
             collision_bound=0.0 if self._exact else len(items) * (len(items) - 1) / 2**65,
             read_items=lambda: self._read_item_table(roles, survey, items),
-            read_clusters=lambda column: self._read_clusters(roles, survey, items, counter.factors, column),
+            read_clusters=lambda column: self._read_clusters(roles, survey, items, column),
         )
-
-    def _store_rows(self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False) -> Counter:
-        """All rows, read in ranges on all cores."""
-        stored = replace(roles, query=None, click=None, impressions=None) if structure_only else roles
-        counter = Counter(stored, survey.keys, survey.usable, int(survey.impressions.sum()), keep_queries=False)
-        if self._exact:  # keys come from joins, which DuckDB does once, on all cores
-            for batch in self._read_batches(roles, survey, progress, structure_only):
-                counter.add(batch)
-            return counter
-        with self._source.split() as cursors:
-            done = [0] * len(cursors)
-            interrupted = threading.Event()
-
-            def read(number: int) -> None:
-                batches = self._read_cursor(cursors[number], roles, survey, structure_only)
-                for place, batch in enumerate(batches):
-                    if interrupted.is_set():
-                        return
-                    counter.add(batch, (number, place))
-                    done[number] += len(batch.item)
-
-            try:
-                map_threads(
-                    read,
-                    range(len(cursors)),
-                    len(cursors),
-                    lambda: progress("reading the log", sum(done), survey.usable),
-                )
-            except BaseException:
-                interrupted.set()
-                raise
-        return counter
 
     def count_repeats_on_page(self, roles: Roles) -> int:
         """A page is a session and, where there is one, a query."""
@@ -218,6 +179,7 @@ class DuckDBEngine:
         wanted = ", ".join(f"{key}::UBIGINT" for key in keys)
         conditions = [
             *self._usable_conditions(roles, survey.nulls),
+            *self._bound_values(survey.factors.take(pa.array(factors))),
             f"{self._key_sql('factor', roles.bias)} IN ({wanted})",
         ]
         found = self._source.query_table(
@@ -231,6 +193,13 @@ class DuckDBEngine:
             factor: names.filter(pc.equal(found["elute_key"], pa.scalar(key, pa.uint64())))
             for key, factor in keys.items()
         }
+
+    def _bound_values(self, factors: pa.Table) -> Iterator[str]:
+        """Conditions that rows of these factors meet: of what lies outside, DuckDB decodes no other column."""
+        for column in factors.column_names:
+            if pa.types.is_integer(factors[column].type) and not self._source.untyped:
+                ends = pc.min_max(factors[column]).as_py()
+                yield f"{quoting.name(column)} BETWEEN {ends['min']} AND {ends['max']}"
 
     def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
         """Text that is no number counts as missing."""
@@ -270,7 +239,7 @@ class DuckDBEngine:
         order = np.argsort(index_keys(items).find(table["elute_key"].to_numpy()))
         return table.drop_columns("elute_key").take(pa.array(order))
 
-    def _read_clusters(self, roles: Roles, survey: Survey, items: Keys, factors: KeyTable, column: str) -> Clustered:
+    def _read_clusters(self, roles: Roles, survey: Survey, items: Keys, column: str) -> Clustered:
         """Cells by the values of a column."""
         if column not in self.columns:
             raise EluteError(f"{self.label} has no column '{column}' to cluster by")
@@ -282,50 +251,5 @@ class DuckDBEngine:
             f"{quoting.where_clause(self._usable_conditions(roles, survey.nulls))} GROUP BY ALL"
         )
         keys = (table[f"elute_{kind}"].to_numpy() for kind in ("item", "factor"))
-        item, factor = (known.find(key) for known, key in zip((index_keys(items), factors), keys, strict=True))
+        item, factor = (index_keys(known).find(key) for known, key in zip((items, survey.keys), keys, strict=True))
         return Clustered.from_table(table, "elute_cluster", item, factor)
-
-    def _read_batches(
-        self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False
-    ) -> Iterator[RowBatch]:
-        """The usable rows as keys and counts, in the order of the log."""
-        done = 0
-        for batch in self._read_cursor(
-            Cursor(self._source.connection, self._keyed_relation), roles, survey, structure_only
-        ):
-            progress("reading the log", done, survey.usable)
-            yield batch
-            done += len(batch.item)
-
-    def _read_cursor(self, cursor: Cursor, roles: Roles, survey: Survey, structure_only: bool) -> Iterator[RowBatch]:
-        columns = {"item": self._key_sql("item", roles.item), "factor": self._key_sql("factor", roles.bias)}
-        kinds = {"item": np.uint64, "factor": np.uint64, "query": np.uint64, "impressions": np.int64}
-        kinds["clicks"] = np.uint8 if roles.impressions is None else np.int64
-        if not structure_only:
-            if roles.query is not None:
-                columns["query"] = self._key_sql("query", (roles.query,))
-            clicks = values.clicks_sql(roles, self._source.types)
-            columns["clicks"] = f"({clicks})::{'UTINYINT' if roles.impressions is None else 'BIGINT'}"
-            if roles.impressions is not None:
-                columns["impressions"] = f"({values.impressions_sql(roles, self._source.types)})::BIGINT"
-        selected = ", ".join(f"{expression} AS elute_{column}" for column, expression in columns.items())
-        conditions = quoting.where_clause(self._usable_conditions(roles, survey.nulls))
-        with self._source.translate_errors():
-            rows = cursor.connection.sql(f"SELECT {selected} FROM {cursor.relation} {conditions}")
-            for batch in rows.to_arrow_reader(BATCH_ROWS):
-                yield RowBatch(**{name: view(batch.column(i), kinds[name]) for i, name in enumerate(columns)})
-
-    def _usable_conditions(self, roles: Roles, nulls: dict[str, int]) -> list[str]:
-        """Conditions on the rows that count: only those that some row fails, since each costs a scan."""
-        conditions = [f"{quoting.name(column)} IS NOT NULL" for column in nulls]
-        if roles.impressions is not None:
-            conditions.append(f"{values.impressions_sql(roles, self._source.types)} > 0")
-        return conditions
-
-    def _key_sql(self, what: str, columns: tuple[str, ...]) -> str:
-        return f"elute_{what}_key" if self._exact else f"hash({quoting.names(columns)})"
-
-    @property
-    def _keyed_relation(self) -> str:
-        """The relation whose rows have keys."""
-        return "elute_log" if self._exact else self._source.relation

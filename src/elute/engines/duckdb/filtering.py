@@ -83,6 +83,6 @@ def _find_kept_factors(source: DuckDBSource, roles: Roles, least: int) -> None:
     usable = quoting.where_clause(f"{quoting.name(column)} IS NOT NULL" for column in roles.ids)
     shown, columns = values.impressions_sql(roles, source.types), quoting.names(roles.bias)
     source.execute(
-        f"CREATE OR REPLACE TEMP TABLE {_KEPT} AS SELECT {columns} FROM {source.relation} {usable} "
+        f"CREATE OR REPLACE TABLE {_KEPT} AS SELECT {columns} FROM {source.relation} {usable} "
         f"GROUP BY {columns} HAVING sum({shown}) >= {least}"
     )

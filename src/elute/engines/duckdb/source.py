@@ -9,7 +9,6 @@ CSV has no types. Everything in it is read as text, so that the ids 007 and 7 st
 
 from __future__ import annotations
 
-import glob
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from elute._util import scratch
 from elute._util.threads import count_threads
 from elute._util.urls import hide_secrets, is_postgres, is_remote
 from elute.engines.duckdb.connection import connect
+from elute.engines.duckdb.files import find_files, find_kind
 from elute.engines.duckdb.ranges import RowRange, split_database_table, split_files, split_table
 from elute.engines.source_state import State, file_state
 from elute.engines.sql import delimited, quoting
@@ -32,12 +32,6 @@ if TYPE_CHECKING:
     from elute.engines.remote.http_table import HttpTable
     from elute.engines.remote.postgres import PostgresTable
 
-FORMATS = {
-    "parquet": (".parquet", ".pq"),
-    "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
-    "ndjson": (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz"),
-}
-_SUFFIXES = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in suffixes}
 _DATABASE = "duckdb://"
 
 
@@ -194,7 +188,7 @@ class DuckDBSource:
             return self._open_remote(paths)
         files = [file for path in paths for file in find_files(path)]
         self.state = [file_state(file) for file in files]
-        kinds = {_kind(file) for file in files}
+        kinds = {find_kind(file) for file in files}
         if len(kinds) > 1:
             raise EluteError(f"{self.label}: mixed formats ({', '.join(sorted(kinds))}); pass one format at a time")
         kind = kinds.pop()
@@ -267,36 +261,6 @@ def to_arrow(table: Any) -> pa.Table:
     raise EluteError(
         f"cannot read a log from {type(table).__name__}; pass a path, a glob, or a pandas, polars or Arrow table"
     )
-
-
-def find_files(path: str) -> list[str]:
-    """The files a path, a glob or a folder stands for, in a fixed order."""
-    if "://" in path:
-        known = "files, duckdb:// and postgres:// tables, and Parquet at s3:// and https://"
-        raise EluteError(f"{hide_secrets(path)} cannot be read; elute reads {known}")
-    if Path(path).is_dir():
-        files = sorted(str(file) for file in Path(path).rglob("*") if _suffix(file.name) and file.is_file())
-        if not files:
-            raise EluteError(f"folder '{path}' contains no Parquet, CSV or NDJSON file")
-        return files
-    files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207 (absolute patterns too)
-    if not files:
-        raise EluteError(f"no file '{path}'")
-    for file in files:
-        if Path(file).stat().st_size == 0:
-            raise EluteError(f"{file} is empty (0 bytes)")
-    return files
-
-
-def _suffix(file: str) -> str | None:
-    return next((suffix for suffix in _SUFFIXES if file.lower().endswith(suffix)), None)
-
-
-def _kind(file: str) -> str:
-    suffix = _suffix(file)
-    if suffix is None:
-        raise EluteError(f"{file}: unknown format; expected a name ending in .parquet, .csv, .tsv, .ndjson or .jsonl")
-    return _SUFFIXES[suffix]
 
 
 def _one_line(error: Exception) -> str:

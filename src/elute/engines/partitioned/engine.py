@@ -21,9 +21,10 @@ from elute.cells.counts import Counts
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.cells.survey import Survey
-from elute.engines.counter import CountedCells, Counter, RowBatch, index_keys
+from elute.engines.counter import CountedCells, Counter, RowBatch
 from elute.engines.counting import LinkFactors, Totals, merge_forests, summarise_cells
-from elute.engines.duckdb.engine import BATCH_ROWS, DuckDBEngine
+from elute.engines.duckdb.engine import DuckDBEngine
+from elute.engines.duckdb.keyed_rows import BATCH_ROWS
 from elute.engines.partitioned.cell_files import CellFiles
 from elute.engines.partitioned.local import LocalPartitions
 from elute.engines.partitioned.name_files import KEY, NameFiles
@@ -111,10 +112,8 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
             factors=survey.factors,
             membership=None if roles.query is None else files.membership(),
             collision_bound=0.0 if self._exact else len(items) * (len(items) - 1) / 2**65,
-            read_items=lambda: self._read_item_table(roles, survey, index_keys(items)),
-            read_clusters=lambda column: self._read_clusters(
-                roles, survey, index_keys(items), index_keys(survey.keys), column
-            ),
+            read_items=lambda: self._read_item_table(roles, survey, items),
+            read_clusters=lambda column: self._read_clusters(roles, survey, items, column),
         )
 
     def _count_cells(self, roles: Roles, survey: Survey, progress: Progress) -> CellFiles:
@@ -160,14 +159,14 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
         total = int(survey.impressions.sum())
         batches = self._read_batches(roles, survey, progress)
         if partitions == 1:
-            yield count_batches(Counter(roles, survey.keys, survey.usable, total), batches)
+            yield count_batches(Counter(roles, len(survey.keys), survey.usable, total), batches)
             return
         rows = RowFiles(self._source.scratch, partitions)
         for batch in batches:
             rows.add(batch)
         for number in range(partitions):
             progress(f"counting partition {number + 1} of {partitions}", number, partitions)
-            yield count_batches(Counter(roles, survey.keys, survey.usable, total, partitions), rows.take(number))
+            yield count_batches(Counter(roles, len(survey.keys), survey.usable, total, partitions), rows.take(number))
 
     def _limit_memory(self, memory: int) -> None:
         """To DuckDB."""

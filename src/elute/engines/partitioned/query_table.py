@@ -16,8 +16,8 @@ from elute.cells.rankable import Rankable
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.cells.survey import Survey
-from elute.engines.counter import Keys
 from elute.engines.counting import QueryRows
+from elute.engines.pieces import Keys
 from elute.progress import Progress
 
 Guard = Callable[[], AbstractContextManager[None]]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elute._util.matching import id_columns, match
 from elute.cells.counts import Cells, Clustered, Counts, Membership
 from elute.cells.survey import Survey
-from elute.engines.counting import index_keys
+from elute.engines.counter import index_keys
 from elute.engines.spark.blocks import CellBlock, unpack
 from elute.engines.spark.exchange import Exchange
 from elute.engines.spark.frame import SparkFrame, restore_unsigned, sql

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from elute._util.urls import hide_secrets, is_postgres
-from elute.engines.duckdb.source import FORMATS
+from elute.engines.duckdb.files import FORMATS
 from elute.errors import EluteError, MissingExtra
 
 if TYPE_CHECKING:

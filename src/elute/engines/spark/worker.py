@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from elute._util.threads import use_threads
 from elute.cells.roles import Roles
-from elute.engines.counter import CountedCells, Counter, RowBatch
+from elute.engines.counter import CountedCells, Counter, RowBatch, index_keys
 from elute.engines.counting import Totals, summarise_cells
 from elute.kernels.forest import spanning_edges
+from elute.kernels.keys import KeyTable
 from elute.kernels.unionfind import Parents
 
 Batches = Iterator[pa.RecordBatch]
@@ -109,10 +110,11 @@ class CountedPartition(NamedTuple):
 def count_partition(job: CountingJob, batches: Batches) -> CountedPartition:
     """Count the rows of a partition, on one core: Spark has a task for each."""
     use_threads(1)
-    counter = Counter(job.roles, job.factors, job.rows, job.impressions, job.partitions)
+    factors = index_keys(job.factors)
+    counter = Counter(job.roles, len(factors), job.rows, job.impressions, job.partitions)
     if not job.exact:
         for batch in batches:
-            counter.add(_to_batch({name: batch.column(name) for name in batch.schema.names}))
+            counter.add(_to_batch({name: batch.column(name) for name in batch.schema.names}, factors))
         return CountedPartition(counter.finish())
     held = [batch for batch in batches if batch.num_rows]
     if not held:
@@ -125,7 +127,7 @@ def count_partition(job: CountingJob, batches: Batches) -> CountedPartition:
     if "query" in columns:
         values = columns["query"].dictionary_encode()
         columns["query"], queries = values.indices.cast(pa.int64()), values.dictionary
-    counter.add(_to_batch(columns))
+    counter.add(_to_batch(columns, factors))
     counted = counter.finish()
     items = table.select(named).take(pa.array(first[counted.items.view(np.int64)]))
     if queries is not None:
@@ -143,11 +145,12 @@ def _number_rows(columns: list[pa.ChunkedArray]) -> tuple[NDArray[np.int64], NDA
     return code, first
 
 
-def _to_batch(columns: dict[str, pa.Array]) -> RowBatch:
+def _to_batch(columns: dict[str, pa.Array], factors: KeyTable) -> RowBatch:
     arrays: dict[str, Any] = {name: values.to_numpy(zero_copy_only=False) for name, values in columns.items()}
     for name in ("item", "factor", "query"):
         if name in arrays:
             arrays[name] = arrays[name].view(np.uint64)
+    arrays["factor"] = factors.find(arrays["factor"])
     return RowBatch(**arrays)
 
 

@@ -19,6 +19,8 @@ from scipy.sparse.csgraph import connected_components
 
 from elute.cells.counts import Amounts, Cells
 from elute.estimate.solve.problem import Codes, Floats
+from elute.kernels.blocks import map_blocks
+from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import Parents, find_roots, link, singletons
 
@@ -44,16 +46,26 @@ class ClickGroups(NamedTuple):
 
 def group_by_clicks(cells: Cells, n_factors: int) -> ClickGroups:
     """Of these cells."""
-    parent = singletons(n_factors)
     first = np.full(len(cells.offsets) - 1, NOWHERE, np.int32)
-    clicked = np.zeros(n_factors, np.bool_)
-    _link_clicked(cells.offsets, cells.factor, cells.clicks, parent, first, clicked)
-    return ClickGroups(find_roots(parent), first, clicked)
+
+    def group(items: slice, own: NDArray[np.int64]) -> tuple[Parents, NDArray[np.bool_]]:
+        parent, clicked = singletons(n_factors), np.zeros(n_factors, np.bool_)
+        _link_clicked(own, cells.factor, cells.clicks, parent, first[items], clicked)
+        return find_roots(parent), clicked
+
+    (root, clicked), *others = map_blocks(group, cells.offsets)
+    for forest, more in others:
+        root, clicked = merge_edges(root, spanning_edges(forest)), clicked | more
+    return ClickGroups(root, first, clicked)
 
 
 def find_crossings(cells: Cells, found: ClickGroups) -> NDArray[np.int32]:
     """Cells without a click that lead from their item's group to another: (group of the item, group of the factor)."""
-    return _list_crossings(cells.offsets, cells.factor, found.first, found.clicked, found.group)
+
+    def list_some(items: slice, own: NDArray[np.int64]) -> NDArray[np.int32]:
+        return _list_crossings(own, cells.factor, found.first[items], found.clicked, found.group)
+
+    return np.concatenate(map_blocks(list_some, cells.offsets))
 
 
 def find_strong_parts(group: Codes, clicked: NDArray[np.bool_], edges: NDArray[np.int32]) -> Codes:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute._util.threads import map_threads, split_evenly
 from elute.cells.counts import Amounts, Cells, Counts
 from elute.cells.factors import describe_some, to_rows
 from elute.cells.structure import connect
@@ -25,6 +27,7 @@ ENOUGH = 100
 """Linking clicks of a factor whose log-propensity has a standard error of .1, were all others known."""
 
 _TENTH, _HANDFUL = 10.0, 5.0
+_MANY = 1_000_000
 
 
 class MergingPlan(Protocol):
@@ -128,12 +131,36 @@ def total_linking_clicks(offsets: NDArray[np.int64], factor: Codes, clicks: Amou
     return out
 
 
-@jit
 def total_by_factor(factor: Codes, amounts: Amounts, n_factors: int) -> Floats:
     """Sum over the cells of every factor."""
+    return np.asarray(sum(_map_cells(lambda own: _total(factor[own], amounts[own], n_factors), factor, n_factors)))
+
+
+def count_by_factor(factor: Codes, n_factors: int) -> NDArray[np.int64]:
+    """The cells of every factor."""
+    return np.asarray(sum(_map_cells(lambda own: _count(factor[own], n_factors), factor, n_factors)))
+
+
+def _map_cells(work: Callable[[slice], NDArray[Any]], factor: Codes, n_factors: int) -> list[NDArray[Any]]:
+    """On ranges of cells, side by side, unless an answer is as long as they are. How many there are depends on the
+    cells alone, and with it how sums are rounded."""
+    parts = 1 if n_factors > _MANY else max(1, min(32, len(factor) // _MANY))
+    return map_threads(work, [slice(*ends) for ends in split_evenly(len(factor), parts)])
+
+
+@jit
+def _total(factor: Codes, amounts: Amounts, n_factors: int) -> Floats:
     out = np.zeros(n_factors)
     for cell in range(factor.shape[0]):
         out[factor[cell]] += amounts[cell]
+    return out
+
+
+@jit
+def _count(factor: Codes, n_factors: int) -> NDArray[np.int64]:
+    out = np.zeros(n_factors, np.int64)
+    for code in factor:
+        out[code] += 1
     return out
 
 

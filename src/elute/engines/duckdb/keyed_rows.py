@@ -1,0 +1,117 @@
+"""A log's rows as keys: ids never leave DuckDB as text.
+
+Each row has a 64-bit hash of its item and of its query, and its factor's code. Ranges of rows are read side by side.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from elute._util.arrow import view
+from elute._util.threads import map_threads
+from elute.cells.roles import Roles
+from elute.cells.survey import Survey
+from elute.engines.counter import Counter, RowBatch
+from elute.engines.duckdb.factor_codes import FactorCodes, by_grid, by_key
+from elute.engines.duckdb.source import Cursor, DuckDBSource
+from elute.engines.sql import quoting, values
+from elute.progress import Progress
+
+BATCH_ROWS = 1 << 19
+"""Rows that DuckDB hands over at a time: with fewer, those of a partition lie in shorter runs."""
+
+
+class KeyedRows:
+    """What an engine reads of a source. `exact`: keys are numbers of the values, from tables that are joined."""
+
+    def __init__(self, source: DuckDBSource, exact: bool) -> None:
+        self._source = source
+        self._exact = exact
+
+    def _store_rows(self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False) -> Counter:
+        """All rows, read in ranges on all cores."""
+        stored = replace(roles, query=None, click=None, impressions=None) if structure_only else roles
+        counter = Counter(stored, len(survey.keys), survey.usable, int(survey.impressions.sum()), keep_queries=False)
+        if self._exact:  # keys come from joins, which DuckDB does once, on all cores
+            for batch in self._read_batches(roles, survey, progress, structure_only):
+                counter.add(batch)
+            return counter
+        with self._source.split() as cursors:
+            done = [0] * len(cursors)
+            interrupted = threading.Event()
+
+            def read(number: int) -> None:
+                batches = self._read_cursor(cursors[number], roles, survey, structure_only)
+                for place, batch in enumerate(batches):
+                    if interrupted.is_set():
+                        return
+                    counter.add(batch, (number, place))
+                    done[number] += len(batch.item)
+
+            map_threads(
+                read,
+                range(len(cursors)),
+                len(cursors),
+                lambda: progress("reading the log", sum(done), survey.usable),
+                interrupted,
+            )
+        return counter
+
+    def _read_batches(
+        self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False
+    ) -> Iterator[RowBatch]:
+        """The usable rows as keys and counts, in the order of the log."""
+        done = 0
+        for batch in self._read_cursor(
+            Cursor(self._source.connection, self._keyed_relation), roles, survey, structure_only
+        ):
+            progress("reading the log", done, survey.usable)
+            yield batch
+            done += len(batch.item)
+
+    def _read_cursor(self, cursor: Cursor, roles: Roles, survey: Survey, structure_only: bool) -> Iterator[RowBatch]:
+        factors = self._code_factors(roles, survey)
+        columns = {"item": self._key_sql("item", roles.item), "factor": factors.sql}
+        clicks = np.uint8 if roles.impressions is None else np.int64
+        kinds: dict[str, DTypeLike] = {
+            "item": np.uint64, "query": np.uint64, "clicks": clicks, "impressions": np.int64
+        }  # fmt: skip
+        if not structure_only:
+            if roles.query is not None:
+                columns["query"] = self._key_sql("query", (roles.query,))
+            clicked = values.clicks_sql(roles, self._source.types)
+            columns["clicks"] = f"({clicked})::{'UTINYINT' if roles.impressions is None else 'BIGINT'}"
+            if roles.impressions is not None:
+                columns["impressions"] = f"({values.impressions_sql(roles, self._source.types)})::BIGINT"
+        selected = ", ".join(f"{expression} AS elute_{column}" for column, expression in columns.items())
+        conditions = quoting.where_clause(self._usable_conditions(roles, survey.nulls))
+        with self._source.translate_errors():
+            rows = cursor.connection.sql(f"SELECT {selected} FROM {cursor.relation} {conditions}")
+            for batch in rows.to_arrow_reader(BATCH_ROWS):
+                found = dict(zip(columns, batch.columns, strict=True))
+                factor = factors.find(found.pop("factor"))
+                yield RowBatch(factor=factor, **{name: view(column, kinds[name]) for name, column in found.items()})
+
+    def _code_factors(self, roles: Roles, survey: Survey) -> FactorCodes:
+        grid = None if self._exact or self._source.untyped else by_grid(survey.factors)
+        return grid or by_key(self._key_sql("factor", roles.bias), survey.keys)
+
+    def _usable_conditions(self, roles: Roles, nulls: dict[str, int]) -> list[str]:
+        """Conditions on the rows that count: only those that some row fails, since each costs a scan."""
+        conditions = [f"{quoting.name(column)} IS NOT NULL" for column in nulls]
+        if roles.impressions is not None:
+            conditions.append(f"{values.impressions_sql(roles, self._source.types)} > 0")
+        return conditions
+
+    def _key_sql(self, what: str, columns: tuple[str, ...]) -> str:
+        return f"elute_{what}_key" if self._exact else f"hash({quoting.names(columns)})"
+
+    @property
+    def _keyed_relation(self) -> str:
+        """The relation whose rows have keys."""
+        return "elute_log" if self._exact else self._source.relation

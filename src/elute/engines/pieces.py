@@ -1,0 +1,111 @@
+"""What partitions of a log's rows were counted to, piece by piece, and the pieces in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from elute._util.threads import map_threads, split_evenly
+from elute.cells.counts import Amounts, Membership
+from elute.kernels.keys import KeyTable
+from elute.kernels.partition import number_keys
+
+Keys = NDArray[np.uint64]
+
+CELLS_A_PIECE = 1 << 20
+"""Room that a thread takes at a time."""
+
+
+class Piece(NamedTuple):
+    """Some items: their keys, what a row of theirs says of the query, how many cells and impressions they have; and
+    their cells."""
+
+    items: Keys
+    queries: Keys
+    sizes: NDArray[np.int32]
+    totals: NDArray[np.int64]
+    factor: NDArray[np.int32]
+    shown: Amounts
+    clicked: Amounts
+
+
+class Workspace:
+    """A thread's own: room for the rows of a partition, and for what many partitions have, one after the other."""
+
+    def __init__(self, rows: int, amount: np.dtype[Any]) -> None:
+        self.rows = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
+        kinds = (np.uint64, np.uint64, np.int32, np.int64, np.int32, amount, amount)
+        self._room: list[NDArray[Any]] = [np.empty(max(rows, CELLS_A_PIECE), kind) for kind in kinds]
+        self._items = self._cells = 0
+
+    def has_room(self, rows: int) -> bool:
+        """For a partition of so many rows."""
+        return rows <= len(self.rows[0]) and self._cells + rows <= len(self._room[0])
+
+    @property
+    def free(self) -> Piece:
+        """What is not taken yet."""
+        return Piece(
+            *(part[self._items :] for part in self._room[:4]), *(part[self._cells :] for part in self._room[4:])
+        )
+
+    def take(self, items: int, cells: int) -> Piece:
+        """The first of what is free."""
+        free = self.free
+        self._items += items
+        self._cells += cells
+        some: list[NDArray[Any]] = [*(part[:items] for part in free[:4]), *(part[:cells] for part in free[4:])]
+        return Piece(*some)
+
+
+def concatenate(pieces: Sequence[NDArray[Any]], kind: DTypeLike) -> NDArray[Any]:
+    """On all cores."""
+    ends = np.cumsum([0, *(len(piece) for piece in pieces)]).tolist()
+    out = np.empty(ends[-1], kind)
+
+    def copy(bounds: tuple[int, int]) -> None:
+        for at in range(*bounds):
+            out[ends[at] : ends[at + 1]] = pieces[at]
+
+    map_threads(copy, split_evenly(len(pieces)))
+    return out
+
+
+def number_queries(partitions: Sequence[Sequence[Keys]]) -> tuple[NDArray[np.int32], Keys]:
+    """Codes of the queries of items, and the queries' keys by code. No query is in two partitions."""
+
+    def number(bounds: tuple[int, int]) -> list[tuple[NDArray[np.int32], Keys]]:
+        out = []
+        for pieces in partitions[slice(*bounds)]:
+            keys = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+            codes, distinct = np.empty(len(keys), np.int32), np.empty(len(keys), np.uint64)
+            used = number_keys(keys, codes, distinct)
+            out.append((codes, distinct[:used].copy()))
+        return out
+
+    found = [one for some in map_threads(number, split_evenly(len(partitions))) for one in some]
+    first = 0
+    for codes, distinct in found:
+        codes += np.int32(first)
+        first += len(distinct)
+    return concatenate([one[0] for one in found], np.int32), concatenate([one[1] for one in found], np.uint64)
+
+
+def join_pairs(found: Sequence[tuple[Piece, Keys]]) -> tuple[Membership, Keys]:
+    """Which items were shown for which queries, of partitions of items: a query may be in several. Of each partition:
+    its items' queries in the place of factors, by number, and the keys of these."""
+    table, items = KeyTable(), 0
+    members: list[NDArray[np.int32]] = []
+    queries: list[NDArray[np.int32]] = []
+    for pairs, keys in found:
+        code = table.insert(keys)[0]
+        n = len(pairs.sizes)
+        members.append(np.repeat(np.arange(items, items + n, dtype=np.int32), pairs.sizes))
+        queries.append(code[pairs.factor])
+        items += n
+    shown = concatenate([pairs.shown for pairs, _ in found], np.int64)
+    joined = Membership(len(table), concatenate(queries, np.int32), concatenate(members, np.int32), shown)
+    return joined, table.keys()
