@@ -12,6 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from elute._util.threads import use_threads
 from elute.cells import chunks
 from elute.cells.counts import Counts
 from elute.cells.filters import Filters
@@ -159,6 +160,7 @@ def read_log(
     exact: bool = False,
     memory: int | None = None,
     spill: str | Path | None = None,
+    threads: int | None = None,
 ) -> ClickLog:
     """Open a click log and check it; raises `EluteError` with every problem in one message.
 
@@ -171,7 +173,8 @@ def read_log(
     factors with fewer than `min_factor_impressions`. `exact`: tell items apart by value, not by a 64-bit hash.
     `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame. `memory`: bytes to use at
     most; what does not fit goes to a folder in `spill`, or stays with Spark (by default half of this machine's memory
-    may hold cells from there).
+    may hold cells from there). `threads`: cores to use at most, from here on and in all of this process; by default
+    those that it may use.
     """
     options: dict[str, Any] = {
         "query": query,
@@ -188,7 +191,12 @@ def read_log(
         "exact": exact,
         "memory": memory,
         "spill": spill,
+        "threads": threads,
     }
+    if threads is not None:
+        if threads < 1:
+            raise EluteError(f"`threads=` is {threads}; give 1 or more")
+        use_threads(threads)
     if engine not in ENGINES:
         raise EluteError(f"no engine '{engine}'; there are: {', '.join(ENGINES)}")
     clicks: str | None = click
@@ -278,6 +286,7 @@ class LogOptions(TypedDict, total=False):
     exact: bool
     memory: int | None
     spill: str | Path | None
+    threads: int | None
 
 
 def as_log(source: LogSource, **options: Unpack[LogOptions]) -> ClickLog:

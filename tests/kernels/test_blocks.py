@@ -21,7 +21,7 @@ def test_every_item_is_in_one_block(sizes, least):
         patch.setattr(module, "_CELLS", least)
         parts = cut_blocks(offsets)
     assert [item for part in parts for item in range(part.start, part.stop)] == list(range(len(sizes)))
-    assert len(parts) <= max(1, min(16, sum(sizes) // least))
+    assert len(parts) <= max(1, min(32, sum(sizes) // least))
 
 
 def test_blocks_sum_to_the_whole(monkeypatch):

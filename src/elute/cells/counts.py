@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
+from elute.kernels.blocks import map_blocks
 
 Amounts = NDArray[np.uint32] | NDArray[np.uint64]
 
@@ -121,4 +122,8 @@ class Counts:
 
 def sum_by_item(offsets: NDArray[np.int64], amounts: Amounts) -> NDArray[np.int64]:
     """Sum over the cells of every item; each item has at least one."""
-    return np.add.reduceat(amounts, offsets[:-1], dtype=np.int64)
+
+    def add(items: slice, own: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.add.reduceat(amounts[own[0] : own[-1]], own[:-1] - own[0], dtype=np.int64)
+
+    return np.concatenate(map_blocks(add, offsets)) if len(offsets) > 1 else np.empty(0, np.int64)

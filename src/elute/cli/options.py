@@ -93,6 +93,12 @@ _OPTIONS = (
     ),
     click.option("--spill", metavar="DIR", help="Folder for what does not fit into memory.  [default: the system's]"),
     click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Cores to use at most.  [default: those that the process may use]",
+    ),
+    click.option(
         "--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True, help="Where to count."
     ),
 )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute._util.threads import map_threads
-from elute.cells.counts import Amounts, Membership
+from elute.cells.counts import Amounts, Membership, sum_by_item
 from elute.cells.roles import Roles
 from elute.engines.pieces import Keys, Piece, Workspace, concatenate, join_pairs, number_queries
 from elute.errors import EluteError
@@ -207,22 +207,20 @@ class Counter:
         items, sizes = (concatenate([one[at] for one in found], kind) for at, kind in ((0, np.uint64), (2, np.int32)))
         if len(items) > MAX_KEYS:
             raise EluteError(f"more than {MAX_KEYS:,} distinct ids: too many for one machine")
+        factor, shown = concatenate([one.factor for one in found], np.int32), self._concatenate_amounts(found, 4)
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))
         if self._within:
             by_part: dict[int, list[Keys]] = {}
             for job, one in zip(jobs, found, strict=True):
                 by_part.setdefault(job.part, []).append(one.queries)
             code, queries = number_queries(list(by_part.values()))
-            totals = concatenate([one.totals for one in found], np.int64)
-            membership = Membership(len(queries), code, np.arange(len(items), dtype=np.int32), totals)
-        return CountedCells(
-            np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64))),
-            concatenate([one.factor for one in found], np.int32),
-            concatenate([one.shown for one in found], self._amount),
-            concatenate([one.clicked for one in found], self._amount),
-            membership,
-            items,
-            queries if self._layout.wide else _NO_KEYS,
-        )
+            members = np.arange(len(items), dtype=np.int32)
+            membership = Membership(len(queries), code, members, sum_by_item(offsets, shown))
+        kept = queries if self._layout.wide else _NO_KEYS
+        return CountedCells(offsets, factor, shown, self._concatenate_amounts(found, 5), membership, items, kept)
+
+    def _concatenate_amounts(self, found: list[Piece], field: int) -> Amounts:
+        return concatenate([one[field] for one in found], self._amount)
 
     def _count(self, batches: _Batches, job: _Job, code_bits: int) -> Piece:
         work: Workspace | None = getattr(self._work, "space", None)

@@ -15,18 +15,16 @@ from elute.kernels.partition import number_keys
 
 Keys = NDArray[np.uint64]
 
-CELLS_A_PIECE = 1 << 20
-"""Room that a thread takes at a time."""
+CELLS_A_PIECE = 1 << 23
+"""Room that a thread takes at a time: so much that the system has it back when it is given up."""
 
 
 class Piece(NamedTuple):
-    """Some items: their keys, what a row of theirs says of the query, how many cells and impressions they have; and
-    their cells."""
+    """Some items: their keys, what a row of theirs says of the query, and how many cells they have; and these."""
 
     items: Keys
     queries: Keys
     sizes: NDArray[np.int32]
-    totals: NDArray[np.int64]
     factor: NDArray[np.int32]
     shown: Amounts
     clicked: Amounts
@@ -37,7 +35,7 @@ class Workspace:
 
     def __init__(self, rows: int, amount: np.dtype[Any]) -> None:
         self.rows = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
-        kinds = (np.uint64, np.uint64, np.int32, np.int64, np.int32, amount, amount)
+        kinds = (np.uint64, np.uint64, np.int32, np.int32, amount, amount)
         self._room: list[NDArray[Any]] = [np.empty(max(rows, CELLS_A_PIECE), kind) for kind in kinds]
         self._items = self._cells = 0
 
@@ -49,7 +47,7 @@ class Workspace:
     def free(self) -> Piece:
         """What is not taken yet."""
         return Piece(
-            *(part[self._items :] for part in self._room[:4]), *(part[self._cells :] for part in self._room[4:])
+            *(part[self._items :] for part in self._room[:3]), *(part[self._cells :] for part in self._room[3:])
         )
 
     def take(self, items: int, cells: int) -> Piece:
@@ -57,7 +55,7 @@ class Workspace:
         free = self.free
         self._items += items
         self._cells += cells
-        some: list[NDArray[Any]] = [*(part[:items] for part in free[:4]), *(part[:cells] for part in free[4:])]
+        some: list[NDArray[Any]] = [*(part[:items] for part in free[:3]), *(part[:cells] for part in free[3:])]
         return Piece(*some)
 
 

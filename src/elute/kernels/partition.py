@@ -100,8 +100,8 @@ def count_partition(
     out: Sequence[NDArray[Any]],
 ) -> tuple[int, int]:
     """How many items and cells a partition has, or one of several splits of its items. `a`, `b`: as long as its rows.
-    `out` gets of items their keys, what the first row says of the query, how many cells and impressions they have; and
-    of cells, in the order of items and factors, factor, impressions and clicks."""
+    `out` gets of items their keys, what the first row says of the query, and how many cells they have; and of
+    cells, in the order of items and factors, factor, impressions and clicks."""
     return _count_partition(*stored, bases, starts, part, split, splits, code_bits, a, b, *out)
 
 
@@ -122,7 +122,6 @@ def _count_partition(
     keys: Keys,
     queries: Keys,
     sizes: NDArray[np.int32],
-    totals: NDArray[np.int64],
     factor: NDArray[np.int32],
     shown: Amounts,
     clicked: Amounts,
@@ -167,10 +166,10 @@ def _count_partition(
         a[row] = (np.uint64(item) << known) | code
     if weighted:
         order = np.argsort(a[:n], kind="mergesort")
-        cells = sum_weighted(a, order, source, row_shown, row_clicked, known, sizes, totals, factor, shown, clicked)
+        cells = sum_weighted(a, order, source, row_shown, row_clicked, known, sizes, factor, shown, clicked)
     else:
         done = sort_rows(a[:n], b[:n], code_bits, sizes[:items])
-        cells = sum_units(done, known, sizes, totals, factor, shown, clicked)
+        cells = sum_units(done, known, sizes, factor, shown, clicked)
     return items, cells
 
 

@@ -57,7 +57,6 @@ def sum_units(
     rows: Keys,
     known: np.uint64,
     sizes: NDArray[np.int32],
-    totals: NDArray[np.int64],
     factor: NDArray[np.int32],
     shown: Amounts,
     clicked: Amounts,
@@ -76,10 +75,8 @@ def sum_units(
             if np.int64(value >> known) != item:
                 item += 1
                 sizes[item] = 0
-                totals[item] = 0
             sizes[item] += 1
         shown[cell] += 1
-        totals[item] += 1
         clicked[cell] += value & _ONE
     return cell + 1
 
@@ -93,7 +90,6 @@ def sum_weighted(
     row_clicked: NDArray[np.int64],
     known: np.uint64,
     sizes: NDArray[np.int32],
-    totals: NDArray[np.int64],
     factor: NDArray[np.int32],
     shown: Amounts,
     clicked: Amounts,
@@ -113,9 +109,7 @@ def sum_weighted(
             if np.int64(value >> known) != item:
                 item += 1
                 sizes[item] = 0
-                totals[item] = 0
             sizes[item] += 1
         shown[cell] += row_shown[source[i]]
-        totals[item] += row_shown[source[i]]
         clicked[cell] += row_clicked[source[i]]
     return cell + 1

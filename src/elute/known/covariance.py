@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elute._util.threads import map_threads
 from elute.cells.counts import Cells
 from elute.estimate.solve.laplacian import conjugate_gradients, diagonal, grounded_laplacian, multiply
 from elute.estimate.solve.problem import Codes, Floats
@@ -57,10 +58,12 @@ def find_covariance(cells: Cells, w: Floats, propensity: Floats, component: Code
         matrix = invert_scaled(grounded_laplacian(*cells[:2], w, row, int(free.sum())))
         out[free] = np.diagonal(matrix)
         return Covariance(out, reference, row, matrix)
-    rng, scale, drawn = np.random.default_rng(_SEED), diagonal(*cells[:2], w, n), np.zeros(n)
-    for _ in range(DRAWS):
-        signs = rng.integers(2, size=len(w), dtype=np.int8).astype(np.float64) * 2.0 - 1.0  # as good as normal ones
-        noise = project(*cells[:2], w, signs, n)
+    rng, scale = np.random.default_rng(_SEED), diagonal(*cells[:2], w, n)
+
+    def draw(coins: NDArray[np.int8]) -> Floats:
+        noise = project(*cells[:2], w, coins.astype(np.float64) * 2.0 - 1.0, n)  # signs are as good as normal draws
         u = conjugate_gradients(lambda v: multiply(*cells[:2], w, v), noise, scale, _SHARE, _STEPS).x
-        drawn += (u - u[reference]) ** 2 / DRAWS
+        return np.asarray((u - u[reference]) ** 2 / DRAWS)
+
+    drawn = sum(map_threads(draw, [rng.integers(2, size=len(w), dtype=np.int8) for _ in range(DRAWS)]))
     return Covariance(np.where(tied, drawn, np.nan), reference, row, np.empty((0, 0)))

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from elute._util.threads import map_threads, split_evenly
 from elute.known.signs import Signs, count_pairs, fit_signs
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,9 @@ OTHERS = 200
 
 _JUDGED = 4_000
 """Queries, at most, whose pairs show how sure signs are."""
+
+_MANY = 100_000
+"""Comparisons that are worth several threads."""
 
 _PAIRS = 4_000_000
 """Comparisons made at a time."""
@@ -69,7 +73,17 @@ class Order(NamedTuple):
 
 def beats(shape: Floats, rate: Floats, other_shape: Floats, other_rate: Floats) -> Floats:
     """P(r > other r)."""
-    return np.asarray(betainc(other_shape, shape, other_rate / (rate + other_rate)))
+    given = np.broadcast_arrays(other_shape, shape, other_rate / (rate + other_rate))
+    if given[0].size < _MANY:
+        return np.asarray(betainc(*given))
+    out = np.empty(given[0].shape)
+
+    def fill(ends: tuple[int, int]) -> None:
+        some = slice(*ends)
+        out[some] = betainc(*(part[some] for part in given))
+
+    map_threads(fill, split_evenly(len(out)))
+    return out
 
 
 def order_items(

@@ -85,15 +85,15 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
     part = boundary.find_parts(whole.cells, n)[0]
     hashed, members = hash_items(whole.cells), counts.membership
     rank = None if members is None else rank_queries(hashed, members.item, members.query, members.queries)
-    query = None if members is None or rank is None else _find_queries(members, rank, whole.n_items)
+    query = None if members is None else _find_queries(members, whole.n_items)
     if len(whole.cells.factor) <= cells:
         chosen, weight, fair = np.arange(whole.n_items), np.ones(whole.n_items), np.ones(whole.n_items, np.bool_)
     else:
-        chance = _find_chances(whole.cells, cells, count_by_factor(whole.cells.factor, n))
-        group = rank_items(hashed) if query is None else query
-        luck = np.random.default_rng(_SEED).random(int(group.max()) + 1)[group]
-        chosen = np.flatnonzero(luck < chance)
-        weight, fair = 1.0 / chance[chosen], luck[chosen] < chance.min()
+        group, number = (rank_items(hashed), slice(None)) if query is None or rank is None else (query, rank)
+        luck = np.random.default_rng(_SEED).random(whole.n_items if number is not rank else len(rank))[number]
+        wanted = _choose_shares(cells, count_by_factor(whole.cells.factor, n))
+        chosen, chance, least = _draw_items(whole.cells, wanted, group, luck)
+        weight, fair = 1.0 / chance, luck[group[chosen]] < least
     order = np.argsort(hashed[chosen], kind="stable")
     chosen, weight, fair = chosen[order], weight[order], fair[order]
     position = np.full(whole.n_items, -1)
@@ -104,7 +104,7 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
         fair,
         position,
         None if members is None or rank is None else _number_members(members, position, rank),
-        None if query is None else query[chosen],
+        None if query is None or rank is None else rank[query[chosen]].astype(np.int64),
         shown,
         clicked,
         part,
@@ -175,17 +175,30 @@ class DrawTask:
 
 def _find_chances(cells: Cells, size: int, by_factor: NDArray[np.int64]) -> Floats:
     """By item: its chance to be in a sample of about `size` cells, and such that no factor keeps too few."""
+    return _find_largest(*cells[:2], _choose_shares(size, by_factor))
+
+
+def _choose_shares(size: int, by_factor: NDArray[np.int64]) -> Floats:
+    """By factor: the share of its items to draw."""
     share = min(1.0, size / max(int(by_factor.sum()), 1))
-    wanted = np.minimum(np.maximum(share, _FEW / np.maximum(by_factor, 1)), 1.0)
-    return np.concatenate(map_blocks(lambda _, own: _find_largest(own, cells.factor, wanted), cells.offsets))
+    return np.minimum(np.maximum(share, _FEW / np.maximum(by_factor, 1)), 1.0)
 
 
-def _find_queries(members: Membership, rank: Codes, items: int) -> NDArray[np.int64] | None:
+def _draw_items(cells: Cells, wanted: Floats, group: Codes, luck: Floats) -> tuple[_Numbers, Floats, float]:
+    """Items whose luck, that of their group, is below their chance; the chances of these, and the least of all."""
+    found = map_blocks(lambda own, ends: _draw(ends, cells.factor, wanted, group[own], luck, own.start), cells.offsets)
+    chosen, chance, least = zip(*found, strict=True)
+    return np.concatenate(chosen), np.concatenate(chance), min(least)
+
+
+def _find_queries(members: Membership, items: int) -> Codes | None:
     """The query of every item; None where some item has several."""
     if len(members.item) != items:
         return None
-    out = np.empty(items, np.int64)
-    out[members.item] = rank[members.query]
+    if np.array_equal(members.item, np.arange(items, dtype=np.int32)):
+        return members.query
+    out = np.empty(items, np.int32)
+    out[members.item] = members.query
     return out
 
 
@@ -196,6 +209,23 @@ def _number_members(members: Membership, position: NDArray[np.int64], rank: Code
     item, query = item[here], rank[members.query[here]].astype(np.int64)
     order = np.lexsort((item, query))
     return item[order], query[order]
+
+
+@jit
+def _draw(
+    offsets: NDArray[np.int64], factor: Codes, wanted: Floats, group: Codes, luck: Floats, first: int
+) -> tuple[_Numbers, Floats, float]:
+    chance = _find_largest(offsets, factor, wanted)
+    least = 1.0
+    n = 0
+    chosen = np.empty(chance.shape[0], np.int64)
+    for item in range(chance.shape[0]):
+        least = min(least, chance[item])
+        if luck[group[item]] < chance[item]:
+            chosen[n] = first + item
+            chance[n] = chance[item]
+            n += 1
+    return chosen[:n].copy(), chance[:n].copy(), least
 
 
 @jit

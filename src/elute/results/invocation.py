@@ -27,6 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "exact": False,
     "memory": None,
     "spill": None,
+    "threads": None,
 }
 """What `elute.read_log` and the command line take where nothing is said."""
 
