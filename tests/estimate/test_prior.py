@@ -17,7 +17,7 @@ from worlds import Merge, counts_of, draw
 from elute.cells.counts import Cells
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
-from elute.estimate.priors.beta import fit_beta, posterior
+from elute.estimate.priors.beta import Beta, fit_beta, posterior
 from elute.estimate.priors.strength import split_halves
 from elute.estimate.solve import standard_errors
 from elute.estimate.solve.conditional import score
@@ -321,7 +321,7 @@ def test_posterior_is_what_quadrature_says(cells, a, b):
     n = np.array([row[0] for row in cells])
     c = np.rint(n * [row[1] for row in cells]).astype(int)
     o = np.array([row[2] for row in cells])
-    found = posterior(*one_item(n, c), o, a, b, np.array([0]))
+    found = posterior(Cells(*one_item(n, c)), o, Beta(a, b), np.array([0]))
 
     u = np.linspace(-140, 140, 50_001)
     log_r = -np.logaddexp(0, -u)
@@ -338,7 +338,7 @@ def test_posterior_is_what_quadrature_says(cells, a, b):
 @pytest.mark.parametrize(("n", "c"), [(1, 0), (5, 2), (1000, 1000), (10**8, 10**5)])
 def test_posterior_in_closed_form_where_all_is_seen(n, c):
     a, b = 0.7, 2.5
-    found = posterior(*one_item([n], [c]), np.ones(1), a, b, np.array([0]))
+    found = posterior(Cells(*one_item([n], [c])), np.ones(1), Beta(a, b), np.array([0]))
     assert found.mean[0] == pytest.approx((a + c) / (a + b + n), rel=1e-7)
     assert found.log_variance[0] == pytest.approx(polygamma(1, a + c) - polygamma(1, a + b + n), rel=1e-4)
     assert found.evidence[0] == pytest.approx(betaln(a + c, b + n - c) - betaln(a, b), rel=1e-7)

@@ -38,8 +38,10 @@ def chunks_from_counts(counts: Counts) -> Iterator[Chunk]:
     cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
     known, members = counts.membership, None
     if known is not None:
-        order = np.argsort(known.item, kind="stable")
-        members = Members(known.query[order], known.item[order], known.impressions[order])
+        members = Members(known.query, known.item, known.impressions)
+        if (np.diff(known.item) < 0).any():
+            order = np.argsort(known.item, kind="stable")
+            members = Members(known.query[order], known.item[order], known.impressions[order])
     return cut_chunks(lambda: counts.items, cells, members)
 
 
@@ -51,7 +53,8 @@ def cut_chunks(names: Callable[[], pa.Table], cells: Cells, members: Members | N
     for begin, end in pairwise(bounds.tolist()):
         inside, mine = slice(*cells.offsets[[begin, end]].tolist()), None
         if members is not None:
-            rows = slice(*np.searchsorted(members.item, [begin, end]).tolist())
+            ends = np.array([begin, end], members.item.dtype)  # of another type, all would be converted
+            rows = slice(*np.searchsorted(members.item, ends).tolist())
             mine = Members(members.query[rows], members.item[rows] - np.int32(begin), members.impressions[rows])
         own = Cells(
             cells.offsets[begin : end + 1] - cells.offsets[begin],

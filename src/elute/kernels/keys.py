@@ -94,6 +94,37 @@ def _find(table: Keys, keys: Keys, codes: Codes) -> np.uint64:
 
 
 @jit
+def _find_new(
+    table: Keys, keys: Keys, checks: Keys, seen: Keys, rows: NDArray[np.int64], codes: Codes
+) -> tuple[int, bool, np.uint64]:
+    """Rows whose key is there and was not met before, and the codes of these; how many, and whether some key has two
+    different checks. `seen`: by code, the check that its key came with, or 0."""
+    ahead = np.uint64(0)
+    mask = np.uint64(table.shape[0] // 2 - 1)
+    n = 0
+    for begin in range(0, keys.shape[0], BLOCK):
+        end = min(begin + BLOCK, keys.shape[0])
+        ahead += touch(table, keys, begin, end)
+        for i in range(begin, end):
+            slot = keys[i] & mask
+            while table[slot * TWO + ONE] != EMPTY and table[slot * TWO] != keys[i]:
+                slot = (slot + ONE) & mask
+            found = table[slot * TWO + ONE]
+            if found == EMPTY:
+                continue
+            code = np.int64(found - ONE)
+            check = max(checks[i], ONE)
+            if seen[code] == EMPTY:
+                seen[code] = check
+                rows[n] = i
+                codes[n] = np.int32(code)
+                n += 1
+            elif seen[code] != check:
+                return n, True, ahead
+    return n, False, ahead
+
+
+@jit
 def _refill(old: Keys, new: Keys) -> None:
     mask = np.uint64(new.shape[0] // 2 - 1)
     for record in range(0, old.shape[0], 2):
@@ -154,6 +185,14 @@ class KeyTable:
         ordered = np.empty(self._used, np.uint64)
         ordered[records[:, 1] - ONE] = records[:, 0]
         return ordered
+
+    def find_new(self, keys: Keys, checks: Keys, seen: Keys) -> tuple[NDArray[np.int64], Codes] | None:
+        """Rows at which keys are met for the first time, and their codes. `seen`: zeros by code to begin with, which
+        several threads may share: a key may then be met for the first time by each. `checks`: another hash of what the
+        keys are of; None where that shows a key to stand for two things."""
+        rows, codes = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.int32)
+        n, clash, _ = _find_new(self._table, keys, checks, seen, rows, codes)
+        return None if clash else (rows[:n], codes[:n])
 
     def find(self, keys: Keys) -> Codes:
         """Codes of `keys`; -1 where a key was never inserted."""

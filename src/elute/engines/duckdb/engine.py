@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from elute._util.arrow import view
 from elute.cells.counts import Clustered, Counts
 from elute.cells.filters import Filters
 from elute.cells.roles import Roles
@@ -23,6 +24,7 @@ from elute.cells.survey import Survey
 from elute.engines.counter import index_keys
 from elute.engines.duckdb.exact_ids import number_ids
 from elute.engines.duckdb.filtering import prepare_rows
+from elute.engines.duckdb.item_names import read_names, take_rows
 from elute.engines.duckdb.keyed_rows import KeyedRows
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.pieces import Keys
@@ -230,14 +232,15 @@ class DuckDBEngine(KeyedRows):
 
     def _read_item_table(self, roles: Roles, survey: Survey, items: Keys) -> pa.Table:
         """The items' columns in the order of their codes."""
-        table = self._source.query_table(
-            f"SELECT DISTINCT {self._key_sql('item', roles.item)} AS elute_key, {quoting.names(roles.item)} "
-            f"FROM {self._keyed_relation} {quoting.where_clause(self._usable_conditions(roles, survey.nulls))}"
+        if not self._exact:
+            conditions = quoting.where_clause(self._usable_conditions(roles, survey.nulls))
+            return read_names(self._source, self._key_sql("item", roles.item), roles.item, conditions, items)
+        table = self._source.query_table(f"SELECT elute_item_key, {quoting.names(roles.item)} FROM elute_item")
+        row_of = np.empty(len(items), np.int64)
+        row_of[index_keys(items).find(view(table["elute_item_key"].combine_chunks(), np.uint64))] = np.arange(
+            len(items)
         )
-        if table.num_rows != len(items):
-            raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
-        order = np.argsort(index_keys(items).find(table["elute_key"].to_numpy()))
-        return table.drop_columns("elute_key").take(pa.array(order))
+        return take_rows(table.drop_columns("elute_item_key"), row_of)
 
     def _read_clusters(self, roles: Roles, survey: Survey, items: Keys, column: str) -> Clustered:
         """Cells by the values of a column."""

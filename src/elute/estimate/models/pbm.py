@@ -26,7 +26,7 @@ from elute.estimate.models.base import Estimator, Solution, Start, refuse_uniden
 from elute.estimate.models.found import Factors, Priors
 from elute.estimate.partitioned import fit
 from elute.estimate.partitioned.fit import FitByPartition
-from elute.estimate.priors.beta import Beta, fit_beta, posterior
+from elute.estimate.priors.beta import Beta, Posterior, fit_beta, posterior
 from elute.estimate.priors.gamma import Population
 from elute.estimate.priors.smooth import build_smooth_prior
 from elute.estimate.priors.strength import Criterion, choose_strengths, keep_clicked_items, profile_score
@@ -41,6 +41,7 @@ from elute.estimate.solve.problem import (
     number_merged,
     total_by_factor,
     total_by_item,
+    unite_equal,
 )
 from elute.estimate.solve.profile import alternate, fit_items
 from elute.estimate.solve.standard_errors import information, log_errors, masses, variances
@@ -94,6 +95,7 @@ class PBM(Estimator):
         self._held_priors: tuple[dict[str, float] | None, Beta | None] | None = None
         self._strengths: dict[str, float] | None = None
         self._by_partition: FitByPartition | None = None
+        self._last_posterior: tuple[Problem, Beta, Floats, Posterior] | None = None
 
     @property
     def prior_(self) -> Priors:
@@ -223,8 +225,16 @@ class PBM(Estimator):
         if self._beta is None:
             return fit_items(*problem.cells, o, BARRIER)
         o, largest = rescale(problem, o, np.ones(problem.n_items))
+        return np.asarray(self._find_posterior(problem, self._beta, o).mean[problem.equal.code] / largest)
+
+    def _find_posterior(self, problem: Problem, prior: Beta, o: Floats) -> Posterior:
+        """Of the items that stand for others; the last one is kept, since means and variances are asked for apart."""
         o = np.minimum(o, 1.0)
-        return np.asarray(posterior(*problem.cells, o, *self._beta, np.arange(problem.n_items)).mean / largest)
+        known = self._last_posterior
+        if known is None or known[0] is not problem or known[1] != prior or not np.array_equal(known[2], o):
+            known = problem, prior, o, posterior(problem.cells, o, prior, problem.equal.first)
+            self._last_posterior = known
+        return known[3]
 
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
         if self._beta is None:
@@ -242,9 +252,8 @@ class PBM(Estimator):
         if self._beta is None:
             mass = masses(problem.cells.offsets, information(*problem.cells[:3], relevance, propensity))
             return 1.0 / np.where(mass > 0, mass, np.nan)
-        o = np.minimum(np.nan_to_num(propensity), 1.0)
-        own = posterior(*problem.cells, o, *self._beta, np.arange(problem.n_items))
-        return np.where(np.isnan(relevance), np.nan, own.log_variance)
+        own = self._find_posterior(problem, self._beta, np.nan_to_num(propensity)).log_variance
+        return np.where(np.isnan(relevance), np.nan, own[problem.equal.code])
 
     @property
     def _criterion(self) -> Criterion:
@@ -274,7 +283,8 @@ class PBM(Estimator):
     def _fit_without_prior(self, problem: Problem) -> Factors:
         of_factor, of_item = boundary.find_parts(problem.cells, problem.n_factors)
         cells = boundary.restrict(problem.cells, of_factor, of_item)
-        useful = boundary.keep_informative(cells, of_factor, of_item)
+        united, stands = unite_equal(problem)
+        useful = boundary.keep_informative(united, of_factor, of_item[stands])
         first = self._choose_start(problem, useful)
         found = self._criterion.maximise(useful, first, self.tolerance, self.max_iter, self.progress, None)
         o = np.where(of_factor == boundary.NOWHERE, 0.0, np.exp(found.log_o))

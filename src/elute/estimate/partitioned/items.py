@@ -14,7 +14,7 @@ from elute._util.offsets import take_groups
 from elute.cells.counts import Cells, sum_by_item
 from elute.cells.partitions import ItemColumns, Partition
 from elute.estimate.partitioned.work import Flags, pose_partition
-from elute.estimate.priors.beta import SAMPLE, Beta, posterior
+from elute.estimate.priors.beta import SAMPLE, Beta, Posterior, posterior
 from elute.estimate.priors.gamma import Population, know_items
 from elute.estimate.solve import boundary, conditional
 from elute.estimate.solve.interior import BARRIER
@@ -31,6 +31,7 @@ from elute.estimate.solve.standard_errors import (
     masses,
     project,
 )  # fmt: skip
+from elute.kernels.equal_items import group_equal_items
 from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.unionfind import find_roots, singletons
 
@@ -92,7 +93,8 @@ class FittedFactors:
         lost = (first >= 0) & self.apart[first]
         if self.beta is None:
             return Items(cells, within, fit_items(*within, self.o, BARRIER), lost, None)
-        own = posterior(*cells, self.bounded, *self.beta, np.arange(len(first)))
+        some, code = group_equal_items(*cells, np.arange(len(first)))
+        own = Posterior(*(part[code] for part in posterior(cells, self.bounded, self.beta, some)))
         r = own.mean / self._find_largest(cells)
         if lost.any():
             r = np.where(lost, fit_items(*within, self.o, BARRIER), r)

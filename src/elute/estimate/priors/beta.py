@@ -65,9 +65,11 @@ def fit_beta(cells: Cells, o: Floats, items: NDArray[np.integer]) -> Beta:
     rate = min(max(cells.clicks.sum() / (cells.impressions * o[cells.factor]).sum(), 1e-4), 0.9)
     first = np.log([_FIRST, _FIRST * (1.0 - rate) / rate])
 
+    some, code = group_equal_items(*cells, chosen.astype(np.int64))
+    times = np.bincount(code, minlength=len(some))
+
     def loss(at: Floats) -> float:
-        a, b = np.exp(at)
-        return -float(posterior(*cells, o, float(a), float(b), chosen).evidence.sum())
+        return -float(times @ posterior(cells, o, Beta(*np.exp(at).tolist()), some).evidence)
 
     found = minimize(
         loss, first, method="Nelder-Mead", bounds=[_BOUNDS, _BOUNDS], options={"xatol": 1e-2, "fatol": 1e-2}
@@ -75,21 +77,10 @@ def fit_beta(cells: Cells, o: Floats, items: NDArray[np.integer]) -> Beta:
     return Beta(*np.exp(found.x).tolist())
 
 
-def posterior(
-    offsets: NDArray[np.int64],
-    factor: Codes,
-    impressions: Amounts,
-    clicks: Amounts,
-    o: Floats,
-    a: float,
-    b: float,
-    items: NDArray[np.integer],
-) -> Posterior:
+def posterior(cells: Cells, o: Floats, prior: Beta, items: NDArray[np.int64]) -> Posterior:
     """The posterior of some items' relevance, given propensities of at most 1."""
-    given = offsets, factor, impressions, clicks
-    some, code = group_equal_items(*given, np.asarray(items, np.int64))
-    parts = map_chunks(lambda chunk: _posterior(*given, o, a, b, chunk), some, _CHUNK)
-    return Posterior(*(np.concatenate(columns)[code] for columns in zip(*parts, strict=True)))
+    parts = map_chunks(lambda chunk: _posterior(*cells, o, *prior, chunk), items, _CHUNK)
+    return Posterior(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 @jit

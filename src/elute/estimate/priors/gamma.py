@@ -35,6 +35,7 @@ from elute.cells.counts import Amounts, Cells
 from elute.estimate.priors.polygamma import widen
 from elute.estimate.solve.problem import Codes, Floats, total_by_factor
 from elute.estimate.solve.standard_errors import information
+from elute.kernels.blocks import map_chunks
 from elute.kernels.jit import jit
 
 SAMPLE = 20_000
@@ -53,6 +54,9 @@ _TOLD = 10
 
 _BORROWED = 10.0
 """Clicks at the mean of its component with which a factor's mean relevance is steadied."""
+
+_CHUNK = 200_000
+"""Items whose posteriors are found at a time."""
 
 
 class Population(NamedTuple):
@@ -145,7 +149,12 @@ def know_items(
     """The posterior of some items, all by default; `o` and `log_se` by factor. A propensity without an error (NaN)
     counts as known."""
     chosen = np.arange(len(cells.offsets) - 1) if items is None else np.asarray(items, np.int64)
-    clicks, exposure, average, spread, shown = _gather(*cells, o, population.mean, np.nan_to_num(log_se), chosen)
+    parts = map_chunks(lambda some: _know_some(cells, o, np.nan_to_num(log_se), population, some), chosen, _CHUNK)
+    return Knowledge(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _know_some(cells: Cells, o: Floats, log_se: Floats, population: Population, chosen: NDArray[np.int64]) -> Knowledge:
+    clicks, exposure, average, spread, shown = _gather(*cells, o, population.mean, log_se, chosen)
     a, b = population.shape, population.shape / _expect(average, shown, population)
     weight = _binomial(*cells[:3], np.nan_to_num(o), (a + clicks) / (b + exposure), chosen) / population.dispersion
     shape, rate = a + weight * clicks, b + weight * exposure

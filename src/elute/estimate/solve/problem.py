@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute._util.offsets import take_groups
 from elute._util.threads import map_threads, split_evenly
 from elute.cells.counts import Amounts, Cells, Counts
 from elute.cells.factors import describe_some, to_rows
 from elute.cells.structure import connect
 from elute.errors import EluteError
 from elute.identify.components import number_components
+from elute.kernels.equal_items import group_equal_items
 from elute.kernels.jit import jit
 from elute.kernels.merge import merge_cells, merge_factors
 
@@ -28,6 +30,13 @@ ENOUGH = 100
 
 _TENTH, _HANDFUL = 10.0, 5.0
 _MANY = 1_000_000
+
+
+class EqualItems(NamedTuple):
+    """`first`: items that stand for others. `code`: by item, the place of the one that stands for it."""
+
+    first: NDArray[np.int64]
+    code: Codes
 
 
 class MergingPlan(Protocol):
@@ -63,6 +72,11 @@ class Problem:
         return self.component[self.cells.factor[self.cells.offsets[:-1]]]
 
     @cached_property
+    def equal(self) -> EqualItems:
+        """Items with the same cells, of which one stands for all."""
+        return EqualItems(*group_equal_items(*self.cells, np.arange(self.n_items)))
+
+    @cached_property
     def reliable(self) -> NDArray[np.bool_]:
         """By factor here: whether it may be what others are measured by."""
         return find_reliable(total_linking_clicks(*self.cells[:2], self.cells.clicks, self.n_factors), self.component)
@@ -80,6 +94,20 @@ def pose(counts: Counts, plan: MergingPlan | None) -> Problem:
         cells = Cells(*merge_cells(*cells, merged))
     shown = total_by_factor(cells.factor, cells.impressions, int(merged.max()) + 1).astype(np.int64)
     return Problem(cells, merged, number_components(connect(counts, merged), shown).of_factor, counts.factors)
+
+
+def unite_equal(problem: Problem) -> tuple[Cells, NDArray[np.int64]]:
+    """Cells in which one item has the counts of all that are equal to it, and the items that these are. A likelihood is
+    the same: it is a sum over impressions, and equal items have the same relevance at its maximum."""
+    first, code = problem.equal
+    at, offsets = take_groups(problem.cells.offsets, first)
+    kind: Any = problem.cells.impressions.dtype
+    most = int(problem.cells.impressions.max(initial=0)) * problem.n_items
+    if kind == np.uint32 and most >= 1 << 32:
+        kind = np.uint64
+    times = np.bincount(code, minlength=len(first)).repeat(np.diff(offsets)).astype(kind)
+    shown, clicked = (amounts[at].astype(kind) * times for amounts in problem.cells[2:])
+    return Cells(offsets, problem.cells.factor[at], shown, clicked), first
 
 
 def number_merged(factors: pa.Table, plan: MergingPlan | None) -> Codes:

@@ -1,0 +1,54 @@
+"""The columns of items, by their codes: from one more pass over the log, in which each item is taken where it is first
+met. Rows travel with their ids as text, on all cores; of those that are not the first of an item nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from elute._util.arrow import view
+from elute._util.threads import map_threads, split_evenly
+from elute.engines.counter import index_keys
+from elute.engines.duckdb.source import DuckDBSource
+from elute.engines.pieces import Keys
+from elute.engines.sql import quoting
+from elute.errors import EluteError
+
+BATCH_ROWS = 1 << 17
+
+
+def read_names(source: DuckDBSource, key: str, columns: Sequence[str], conditions: str, items: Keys) -> pa.Table:
+    """`key`: SQL for an item's key. `conditions`: of the rows that count. `items`: keys in the order of codes."""
+    table, seen = index_keys(items), np.zeros(len(items), np.uint64)
+    check = f"hash({quoting.names(reversed(columns))}, 1)"
+    wanted = f"SELECT {key}, {check}, {quoting.names(columns)}"
+
+    def read(number: int) -> list[tuple[pa.RecordBatch, np.ndarray]]:
+        out = []
+        connection, relation = cursors[number]
+        with source.translate_errors():
+            for batch in connection.sql(f"{wanted} FROM {relation} {conditions}").to_arrow_reader(BATCH_ROWS):
+                new = table.find_new(view(batch.column(0), np.uint64), view(batch.column(1), np.uint64), seen)
+                if new is None:
+                    raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
+                rows, codes = new
+                if len(rows):
+                    out.append((batch.select(range(2, batch.num_columns)).take(pa.array(rows)), codes))
+        return out
+
+    with source.split() as cursors:
+        found = [one for some in map_threads(read, range(len(cursors)), len(cursors)) for one in some]
+    if not seen.all():
+        raise EluteError("the log changed while it was being read: some items are gone; run again")
+    names = pa.Table.from_batches([batch for batch, _ in found])
+    row_of = np.empty(len(items), np.int64)
+    row_of[np.concatenate([codes for _, codes in found])] = np.arange(names.num_rows)
+    return take_rows(names.rename_columns(list(columns)), row_of)
+
+
+def take_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    """On all cores."""
+    parts = split_evenly(len(rows), least=100_000)
+    return pa.concat_tables(map_threads(lambda ends: table.take(pa.array(rows[slice(*ends)])), parts))
