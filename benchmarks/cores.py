@@ -72,13 +72,15 @@ def prepare(name: str, path: str) -> measure.Work:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draw", type=Path)
+    parser.add_argument("--cores", help="which numbers of cores, as in 2,4,8")
     asked = parser.parse_args()
     if asked.draw:
         draw(json.loads(asked.draw.read_text().splitlines()[-1]))
         return
     rows, repeats = int(os.environ.get("BENCH_ROWS", "100000000")), int(os.environ.get("BENCH_REPEATS", "3"))
     most = len(os.sched_getaffinity(0))
-    cores = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= most]
+    wanted = [int(n) for n in asked.cores.split(",")] if asked.cores else [1, 2, 4, 8, 16, 32, 64]
+    cores = [n for n in wanted if n <= most]
     found: dict[str, list[float]] = {work: [] for work in WORKS}
     peak: dict[str, list[float]] = {work: [] for work in WORKS}
     path = str(logs.click_log(rows))

@@ -28,7 +28,7 @@ from elute.engines.counts_folder.partitioned import PartitionedCountsEngine
 from elute.engines.counts_folder.writing import save_counts
 from elute.engines.duckdb.engine import DuckDBEngine
 from elute.engines.in_memory import InMemoryEngine
-from elute.engines.partitioned.engine import OutOfCoreEngine
+from elute.engines.partitioned.choice import open_embedded
 from elute.errors import EluteError
 from elute.io import ultra
 from elute.progress import Progress, silent
@@ -173,8 +173,7 @@ def read_log(
     factors with fewer than `min_factor_impressions`. `exact`: tell items apart by value, not by a 64-bit hash.
     `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame. `memory`: bytes to use at
     most; what does not fit goes to a folder in `spill`, or stays with Spark (by default half of this machine's memory
-    may hold cells from there). `threads`: cores to use at most, from here on and in all of this process; by default
-    those that it may use.
+    is used). `threads`: cores to use at most, from here on in all of this process; by default those that it may use.
     """
     options: dict[str, Any] = {
         "query": query,
@@ -215,10 +214,8 @@ def read_log(
             raise
     elif ultra.is_ultra(source):
         opened, clicks = DuckDBEngine(ultra.read(source), exact, label=str(source)), None
-    elif memory is not None:
-        opened = OutOfCoreEngine(source, exact, memory, spill)
     else:
-        opened = DuckDBEngine(source, exact, spill=spill)
+        opened = open_embedded(source, exact, memory, spill)
     try:
         roles, problems = resolve_roles(
             opened.columns,

@@ -26,6 +26,9 @@ from elute.kernels.unionfind import Parents, find_roots, singletons
 ROWS_A_SPLIT = 4_000_000
 """A partition with more rows, as one with a query that everybody asks, is counted in several splits of its items."""
 
+RUNS = 256
+"""Runs of partitions that threads take one after the other."""
+
 _NO_CLICKS: NDArray[np.uint8] = np.empty(0, np.uint8)
 _NO_KEYS: Keys = np.empty(0, np.uint64)
 _NO_PLACES: NDArray[np.int64] = np.empty(0, np.int64)
@@ -67,12 +70,14 @@ _Batches = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
 class _Job(NamedTuple):
-    """A split of a partition, and the rows of the partition."""
+    """Consecutive partitions, or a split of one; their rows, and those of the largest."""
 
-    part: int
+    begin: int
+    end: int
     split: int
     splits: int
     size: int
+    largest: int
 
 
 class Counter:
@@ -174,13 +179,7 @@ class Counter:
     def finish(self) -> CountedCells:
         """The cells. The rows are spent."""
         batches = self._take_batches()
-        jobs = [
-            _Job(part, split, splits, size)
-            for part in range(self._layout.partitions)
-            for size in [partition.count_rows(batches[1], part)]
-            for splits in [-(-size // ROWS_A_SPLIT)]
-            for split in range(splits)
-        ]
+        jobs = self._list_jobs(np.diff(batches[1], axis=1).sum(axis=0, dtype=np.int64).tolist())
 
         def count(job: _Job) -> tuple[Piece, tuple[Piece, Keys] | None]:
             found = self._count(batches, job, self._layout.code_bits)
@@ -188,7 +187,7 @@ class Counter:
                 return found, None
             named = np.empty(job.size, np.uint64)
             words, codes = self._room.words, self._room.codes
-            n = partition.name_by_query(words, codes, *batches, job.part, job.split, job.splits, named)
+            n = partition.name_by_query(words, codes, *batches, job.begin, job.split, job.splits, named)
             return found, (self._count(batches, job, max(n - 1, 1).bit_length() + 1), named[:n].copy())
 
         by_size = sorted(jobs, key=lambda job: -job.size)  # no thread is left with a large one at the end
@@ -212,7 +211,7 @@ class Counter:
         if self._within:
             by_part: dict[int, list[Keys]] = {}
             for job, one in zip(jobs, found, strict=True):
-                by_part.setdefault(job.part, []).append(one.queries)
+                by_part.setdefault(job.begin, []).append(one.queries)
             code, queries = number_queries(list(by_part.values()))
             members = np.arange(len(items), dtype=np.int32)
             membership = Membership(len(queries), code, members, sum_by_item(offsets, shown))
@@ -222,12 +221,27 @@ class Counter:
     def _concatenate_amounts(self, found: list[Piece], field: int) -> Amounts:
         return concatenate([one[field] for one in found], self._amount)
 
+    def _list_jobs(self, sizes: list[int]) -> list[_Job]:
+        """Runs of small partitions, and splits of large ones. Where pairs are counted too, one partition each."""
+        most = 0 if self._across else max(sum(sizes) // RUNS, rows.ROWS_A_PARTITION)
+        jobs: list[_Job] = []
+        for part, size in enumerate(sizes):
+            splits = max(1, -(-size // ROWS_A_SPLIT))
+            last = jobs[-1] if jobs else None
+            if last is not None and splits == last.splits == 1 and last.size + size <= most:
+                jobs[-1] = last._replace(end=part + 1, size=last.size + size, largest=max(last.largest, size))
+            else:
+                jobs += [_Job(part, part + 1, split, splits, size, size) for split in range(splits)]
+        return jobs
+
     def _count(self, batches: _Batches, job: _Job, code_bits: int) -> Piece:
         work: Workspace | None = getattr(self._work, "space", None)
-        if work is None or not work.has_room(job.size):
-            work = self._work.space = Workspace(job.size, self._amount)
-        where = job.part, job.split, job.splits
-        return work.take(*partition.count_partition(self._room, *batches, *where, code_bits, *work.rows, work.free))
+        if work is None or not work.has_room(job.size, job.largest):
+            work = self._work.space = Workspace(job.size, job.largest, self._amount)
+        bits = self._layout.bits if self._layout.by_query and not self._layout.wide else 0
+        where = (job.begin, job.end), (job.split, job.splits)
+        found = partition.count_partitions(self._room, *batches, *where, bits, code_bits, *work.rows, work.free)
+        return work.take(*found)
 
     def _take_batches(self) -> _Batches:
         """In the order of the log, whichever thread stored them when."""

@@ -10,8 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from elute._util.threads import map_threads, split_evenly
 from elute.cells.counts import Amounts, Membership
-from elute.kernels.keys import KeyTable
-from elute.kernels.partition import number_keys
+from elute.kernels.keys import KeyTable, number_keys
 
 Keys = NDArray[np.uint64]
 
@@ -33,15 +32,15 @@ class Piece(NamedTuple):
 class Workspace:
     """A thread's own: room for the rows of a partition, and for what many partitions have, one after the other."""
 
-    def __init__(self, rows: int, amount: np.dtype[Any]) -> None:
-        self.rows = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
+    def __init__(self, rows: int, largest: int, amount: np.dtype[Any]) -> None:
+        self.rows = np.empty(largest, np.uint64), np.empty(largest, np.uint64)
         kinds = (np.uint64, np.uint64, np.int32, np.int32, amount, amount)
         self._room: list[NDArray[Any]] = [np.empty(max(rows, CELLS_A_PIECE), kind) for kind in kinds]
         self._items = self._cells = 0
 
-    def has_room(self, rows: int) -> bool:
-        """For a partition of so many rows."""
-        return rows <= len(self.rows[0]) and self._cells + rows <= len(self._room[0])
+    def has_room(self, rows: int, largest: int) -> bool:
+        """For partitions of so many rows, and for the largest of them."""
+        return largest <= len(self.rows[0]) and self._cells + rows <= len(self._room[0])
 
     @property
     def free(self) -> Piece:
@@ -72,23 +71,22 @@ def concatenate(pieces: Sequence[NDArray[Any]], kind: DTypeLike) -> NDArray[Any]
     return out
 
 
-def number_queries(partitions: Sequence[Sequence[Keys]]) -> tuple[NDArray[np.int32], Keys]:
-    """Codes of the queries of items, and the queries' keys by code. No query is in two partitions."""
+def number_queries(runs: Sequence[Sequence[Keys]]) -> tuple[NDArray[np.int32], Keys]:
+    """Codes of the queries of items, and the queries' keys by code. No query is in two runs of partitions; a run's
+    items may come in several pieces."""
 
     def number(bounds: tuple[int, int]) -> list[tuple[NDArray[np.int32], Keys]]:
         out = []
-        for pieces in partitions[slice(*bounds)]:
+        for pieces in runs[slice(*bounds)]:
             keys = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
             codes, distinct = np.empty(len(keys), np.int32), np.empty(len(keys), np.uint64)
             used = number_keys(keys, codes, distinct)
             out.append((codes, distinct[:used].copy()))
         return out
 
-    found = [one for some in map_threads(number, split_evenly(len(partitions))) for one in some]
-    first = 0
-    for codes, distinct in found:
-        codes += np.int32(first)
-        first += len(distinct)
+    found = [one for some in map_threads(number, split_evenly(len(runs))) for one in some]
+    first = np.cumsum([0, *(len(distinct) for _, distinct in found)]).tolist()
+    map_threads(lambda at: np.add(found[at][0], np.int32(first[at]), out=found[at][0]), range(len(found)))
     return concatenate([one[0] for one in found], np.int32), concatenate([one[1] for one in found], np.uint64)
 
 

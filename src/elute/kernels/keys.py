@@ -30,6 +30,8 @@ IN_CACHE = 1 << 17
 EMPTY = np.uint64(0)
 ONE = np.uint64(1)
 TWO = np.uint64(2)
+HALF = np.uint64(32)
+ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @jit
@@ -135,6 +137,37 @@ def _refill(old: Keys, new: Keys) -> None:
             slot = (slot + ONE) & mask
         new[slot * TWO] = old[record]
         new[slot * TWO + ONE] = old[record + 1]
+
+
+@jit
+def number_keys(keys: Keys, codes: NDArray[np.int32], distinct: Keys) -> int:
+    """Codes from 0 in the order in which keys are first seen; `distinct` gets the keys by code. How many there are."""
+    slots = 1 << 8
+    table = np.full(slots, MISSING, np.int32)
+    used = 0
+    for i in range(keys.shape[0]):
+        key = keys[i] * ODD  # what is left of a key may end in zeros
+        mask = np.uint64(slots - 1)
+        slot = key >> HALF & mask
+        while table[slot] >= 0 and distinct[table[slot]] != keys[i]:
+            slot = (slot + ONE) & mask
+        if table[slot] < 0:
+            table[slot] = used
+            distinct[used] = keys[i]
+            codes[i] = used
+            used += 1
+            if 2 * used > slots:
+                slots *= 4
+                table = np.full(slots, MISSING, np.int32)
+                mask = np.uint64(slots - 1)
+                for code in range(used):
+                    slot = (distinct[code] * ODD) >> HALF & mask
+                    while table[slot] >= 0:
+                        slot = (slot + ONE) & mask
+                    table[slot] = code
+        else:
+            codes[i] = table[slot]
+    return used
 
 
 def make_table(expected: int) -> Keys:

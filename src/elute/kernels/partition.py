@@ -20,6 +20,7 @@ from elute.kernels.unionfind import Parents, link
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _TWICE = np.uint64(32)
+_WHOLE = np.uint64(64)
 _EMPTY = -1
 _SLOTS = 1 << 12
 
@@ -51,58 +52,82 @@ def _fill_table(keys: Keys, used: int, slots: int) -> NDArray[np.int32]:
 
 
 @jit
-def number_keys(keys: Keys, codes: NDArray[np.int32], distinct: Keys) -> int:
-    """Codes from 0 in the order in which keys are first seen; `distinct` gets the keys by code. How many there are."""
-    slots = 1 << 8
-    table = np.full(slots, _EMPTY, np.int32)
-    used = 0
-    for i in range(keys.shape[0]):
-        key = keys[i] * _ODD  # what is left of a key may end in zeros
-        mask = np.uint64(slots - 1)
-        slot = key >> _TWICE & mask
-        while table[slot] >= 0 and distinct[table[slot]] != keys[i]:
-            slot = (slot + _ONE) & mask
-        if table[slot] < 0:
-            table[slot] = used
-            distinct[used] = keys[i]
-            codes[i] = used
-            used += 1
-            if 2 * used > slots:
-                slots *= 4
-                table = np.full(slots, _EMPTY, np.int32)
-                mask = np.uint64(slots - 1)
-                for code in range(used):
-                    slot = (distinct[code] * _ODD) >> _TWICE & mask
-                    while table[slot] >= 0:
-                        slot = (slot + _ONE) & mask
-                    table[slot] = code
-        else:
-            codes[i] = table[slot]
-    return used
-
-
-@jit
 def _is_elsewhere(key: np.uint64, split: int, splits: int) -> bool:
     """Whether an item belongs to another of several splits of a partition."""
     return splits > 1 and np.int64((key * _ODD) >> np.uint64(48)) % splits != split
 
 
-def count_partition(
+def count_partitions(
     stored: StoredRows,
     bases: NDArray[np.int64],
     starts: NDArray[np.int32],
-    part: int,
-    split: int,
-    splits: int,
+    parts: tuple[int, int],
+    split: tuple[int, int],
+    bits: int,
     code_bits: int,
     a: Keys,
     b: Keys,
     out: Sequence[NDArray[Any]],
 ) -> tuple[int, int]:
-    """How many items and cells a partition has, or one of several splits of its items. `a`, `b`: as long as its rows.
-    `out` gets of items their keys, what the first row says of the query, and how many cells they have; and of
-    cells, in the order of items and factors, factor, impressions and clicks."""
-    return _count_partition(*stored, bases, starts, part, split, splits, code_bits, a, b, *out)
+    """How many items and cells some consecutive partitions have; `split`: which, of so many splits of their items.
+    `bits`: of a partition's number, where these are missing in queries' keys. `a`, `b`: as long as a partition's rows.
+    `out` gets of items their keys, the keys of their first row's query, and how many cells they have; and of cells, in
+    the order of items and factors, factor, impressions and clicks."""
+    return _count_partitions(*stored, bases, starts, *parts, *split, bits, code_bits, a, b, *out)
+
+
+@jit
+def _count_partitions(
+    words: Keys,
+    codes: NDArray[np.uint32],
+    row_shown: NDArray[np.int64],
+    row_clicked: NDArray[np.int64],
+    bases: NDArray[np.int64],
+    starts: NDArray[np.int32],
+    begin: int,
+    end: int,
+    split: int,
+    splits: int,
+    bits: int,
+    code_bits: int,
+    a: Keys,
+    b: Keys,
+    keys: Keys,
+    queries: Keys,
+    sizes: NDArray[np.int32],
+    factor: NDArray[np.int32],
+    shown: Amounts,
+    clicked: Amounts,
+) -> tuple[int, int]:
+    items = cells = 0
+    lost = np.uint64(bits)
+    for part in range(begin, end):
+        found, more = _count_partition(
+            words,
+            codes,
+            row_shown,
+            row_clicked,
+            bases,
+            starts,
+            part,
+            split,
+            splits,
+            code_bits,
+            a,
+            b,
+            keys[items:],
+            queries[items:],
+            sizes[items:],
+            factor[cells:],
+            shown[cells:],
+            clicked[cells:],
+        )
+        if bits > 0:
+            for item in range(items, items + found):
+                queries[item] = (queries[item] >> lost) | (np.uint64(part) << (_WHOLE - lost))
+        items += found
+        cells += more
+    return items, cells
 
 
 @jit

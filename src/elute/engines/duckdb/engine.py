@@ -66,6 +66,11 @@ class DuckDBEngine(KeyedRows):
     def state(self) -> list[State]:
         return self._source.state
 
+    @property
+    def rows_in_files(self) -> int:
+        """As far as files say how many rows they have: those of Parquet do."""
+        return self._source.rows_in_files
+
     def close(self) -> None:
         self._source.close()
 

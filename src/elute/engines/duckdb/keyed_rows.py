@@ -76,7 +76,7 @@ class KeyedRows:
 
     def _read_cursor(self, cursor: Cursor, roles: Roles, survey: Survey, structure_only: bool) -> Iterator[RowBatch]:
         factors = self._code_factors(roles, survey)
-        columns = {"item": self._key_sql("item", roles.item), "factor": factors.sql}
+        columns = {"item": self._key_sql("item", roles.item)}
         clicks = np.uint8 if roles.impressions is None else np.int64
         kinds: dict[str, DTypeLike] = {
             "item": np.uint64, "query": np.uint64, "clicks": clicks, "impressions": np.int64
@@ -84,18 +84,17 @@ class KeyedRows:
         if not structure_only:
             if roles.query is not None:
                 columns["query"] = self._key_sql("query", (roles.query,))
-            clicked = values.clicks_sql(roles, self._source.types)
-            columns["clicks"] = f"({clicked})::{'UTINYINT' if roles.impressions is None else 'BIGINT'}"
+            kind = "UTINYINT" if roles.impressions is None else "BIGINT"
+            columns["clicks"] = values.clicks_sql(roles, self._source.types, kind)
             if roles.impressions is not None:
                 columns["impressions"] = f"({values.impressions_sql(roles, self._source.types)})::BIGINT"
-        selected = ", ".join(f"{expression} AS elute_{column}" for column, expression in columns.items())
+        selected = ", ".join((*columns.values(), *factors.sql))
         conditions = quoting.where_clause(self._usable_conditions(roles, survey.nulls))
         with self._source.translate_errors():
             rows = cursor.connection.sql(f"SELECT {selected} FROM {cursor.relation} {conditions}")
             for batch in rows.to_arrow_reader(BATCH_ROWS):
-                found = dict(zip(columns, batch.columns, strict=True))
-                factor = factors.find(found.pop("factor"))
-                yield RowBatch(factor=factor, **{name: view(column, kinds[name]) for name, column in found.items()})
+                found = {name: view(column, kinds[name]) for name, column in zip(columns, batch.columns, strict=False)}
+                yield RowBatch(factor=factors.find(batch.columns[len(columns) :]), **found)
 
     def _code_factors(self, roles: Roles, survey: Survey) -> FactorCodes:
         grid = None if self._exact or self._source.untyped else by_grid(survey.factors)

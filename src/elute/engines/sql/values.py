@@ -54,11 +54,9 @@ def impressions_sql(roles: Roles, types: Mapping[str, str]) -> str:
     return f"({number_sql(roles.impressions, types[roles.impressions])})::BIGINT"
 
 
-def clicks_sql(roles: Roles, types: Mapping[str, str]) -> str:
+def clicks_sql(roles: Roles, types: Mapping[str, str], kind: str = "BIGINT") -> str:
     """SQL for the clicks of a row whose values have been checked."""
-    if roles.click is None:
-        return "0"
-    return f"({number_sql(roles.click, types[roles.click])})::BIGINT"
+    return "0::" + kind if roles.click is None else f"({number_sql(roles.click, types[roles.click])})::{kind}"
 
 
 def list_flaws(roles: Roles, types: Mapping[str, str]) -> tuple[list[Flaw], list[str]]:

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts, Cells
+from elute.estimate.priors.dispersion import measure_dispersion
 from elute.estimate.priors.polygamma import widen
 from elute.estimate.solve.problem import Codes, Floats, total_by_factor
 from elute.estimate.solve.standard_errors import information
@@ -196,30 +197,6 @@ def weigh_cells(cells: Cells, o: Floats, population: Population) -> CellInformat
     expected = np.where(cells.impressions < _TOLD, np.minimum(expected, poisson), expected)
     boost = float(expected.sum() / max(poisson.sum(), np.finfo(float).tiny))
     return CellInformation(rate.repeat(sizes) * seen, expected, max(boost, 1.0))
-
-
-@jit
-def measure_dispersion(
-    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats
-) -> float:
-    """Given an item's clicks C, those under factor t have expectation C·s, s = n·o/Σ n·o, and variance C·s·(1 - s) if
-    they are independent. The sum of squares over that of variances, at least 1."""
-    squares = 0.0
-    expected = 0.0
-    for item in range(offsets.shape[0] - 1):
-        begin, end = offsets[item], offsets[item + 1]
-        total = 0.0
-        reach = 0.0
-        for cell in range(begin, end):
-            total += clicks[cell]
-            reach += impressions[cell] * o[factor[cell]]
-        if end - begin < 2 or total == 0.0 or reach == 0.0:
-            continue
-        for cell in range(begin, end):
-            share = impressions[cell] * o[factor[cell]] / reach
-            squares += (clicks[cell] - total * share) ** 2
-            expected += total * share * (1.0 - share)
-    return max(1.0, squares / expected) if expected > 0.0 else 1.0
 
 
 @jit
