@@ -95,6 +95,7 @@ def test_rows(rows: list[list[tuple[int, ...]]], roles: Roles, threads: int, fac
     """Small partitions, and splits of them, so that all of it happens."""
     use_threads(threads)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layouts, "ROWS_IN_ONE", 0)
         patch.setattr(layouts, "ROWS_A_PARTITION", 10)
         patch.setattr(counting, "ROWS_A_SPLIT", 7)
         _compare(roles, rows, _count(roles, rows, factors, None))
@@ -106,6 +107,7 @@ def test_rows_that_are_counts(rows: list[list[tuple[int, ...]]], roles: Roles, w
     """Beyond 2³² impressions a count no longer fits in 32 bits."""
     weighted = replace(roles, impressions="shown")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layouts, "ROWS_IN_ONE", 0)
         patch.setattr(layouts, "ROWS_A_PARTITION", 10)
         _compare(weighted, rows, _count(weighted, rows, 5, weight), weight)
 
@@ -115,6 +117,7 @@ def test_rows_that_are_counts(rows: list[list[tuple[int, ...]]], roles: Roles, w
 def test_components(rows: list[list[tuple[int, ...]]], roles: Roles) -> None:
     total = sum(map(len, rows))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layouts, "ROWS_IN_ONE", 0)
         patch.setattr(layouts, "ROWS_A_PARTITION", 10)
         counter = Counter(ALONE, 5, max(total, 1), total)
         joined = {factor: {factor} for factor in range(5)}
@@ -135,6 +138,7 @@ def test_the_number_of_threads_changes_nothing() -> None:
     rows = [list(zip(*(rng.integers(0, n, 3_000).tolist() for n in (40, 9, 12, 2)), strict=True)) for _ in range(6)]
     found = []
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layouts, "ROWS_IN_ONE", 0)
         patch.setattr(layouts, "ROWS_A_PARTITION", 500)
         patch.setattr(counting, "ROWS_A_SPLIT", 700)
         for threads in (1, 2, 3, 7):

@@ -29,6 +29,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ranges, batches and partitions small enough for many of each."""
     monkeypatch.setattr(ranges, "ROWS_A_RANGE", 100)
     monkeypatch.setattr(keyed_rows, "BATCH_ROWS", 2048)
+    monkeypatch.setattr(rows, "ROWS_IN_ONE", 0)
     monkeypatch.setattr(rows, "ROWS_A_PARTITION", 300)
     monkeypatch.setattr(engine, "LOOKED_AT", 1_000)
     yield

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from elute.errors import EluteError
 from elute.kernels.blocks import map_blocks
+from elute.kernels.jit import jit
 
 Amounts = NDArray[np.uint32] | NDArray[np.uint64]
 
@@ -121,9 +122,14 @@ class Counts:
 
 
 def sum_by_item(offsets: NDArray[np.int64], amounts: Amounts) -> NDArray[np.int64]:
-    """Sum over the cells of every item; each item has at least one."""
+    """Sum over the cells of every item."""
+    return np.concatenate(map_blocks(lambda _, own: _sum_by_item(own, amounts), offsets))
 
-    def add(items: slice, own: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.add.reduceat(amounts[own[0] : own[-1]], own[:-1] - own[0], dtype=np.int64)
 
-    return np.concatenate(map_blocks(add, offsets)) if len(offsets) > 1 else np.empty(0, np.int64)
+@jit
+def _sum_by_item(offsets: NDArray[np.int64], amounts: Amounts) -> NDArray[np.int64]:
+    out = np.zeros(offsets.shape[0] - 1, np.int64)
+    for item in range(out.shape[0]):
+        for cell in range(offsets[item], offsets[item + 1]):
+            out[item] += np.int64(amounts[cell])
+    return out

@@ -9,6 +9,7 @@ of the kernels, which commands without any never do.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -17,6 +18,8 @@ _KERNELS = "elute.kernels.jit"
 """Every kernel is made by this module."""
 
 _LINE = "elute: compiling kernels, once for each verb after an install; this takes seconds to a minute"
+_NEWS = 1.0
+"""Seconds between two lines of progress, on a terminal."""
 
 
 @contextmanager
@@ -24,6 +27,7 @@ def announce_compiling() -> Iterator[None]:
     """Within this, say so once, on stderr, if kernels are compiled."""
     with ExitStack() as until_done:
         watch = _Watch(until_done)
+        until_done.callback(watch.end)
         if _KERNELS in sys.modules:
             watch.listen()
         else:
@@ -39,6 +43,7 @@ class _Watch:
     def __init__(self, until_done: ExitStack) -> None:
         self._until_done = until_done
         self._said = False
+        self._kernels, self._told = 0, 0.0
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None, /) -> None:
         if name == _KERNELS:
@@ -54,11 +59,23 @@ class _Watch:
                 watch.say()
 
             def on_end(self, event: Any) -> None:
-                pass
+                watch.count()
 
         self._until_done.enter_context(event.install_listener("numba:compile", Listener()))
 
     def say(self) -> None:
         if not self._said:
             self._said = True
+            self._told = time.monotonic()
             print(_LINE, file=sys.stderr, flush=True)  # not click.echo, which writes into a progress bar
+
+    def count(self) -> None:
+        """One more is compiled; on a terminal, say how many now and then, in one place."""
+        self._kernels += 1
+        if sys.stderr.isatty() and time.monotonic() - self._told > _NEWS:
+            self._told = time.monotonic()
+            print(f"\relute: {self._kernels} kernels compiled", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._kernels and sys.stderr.isatty():
+            print(f"\relute: {self._kernels} kernels compiled", file=sys.stderr, flush=True)

@@ -18,6 +18,9 @@ from elute.kernels.jit import jit
 Keys = NDArray[np.uint64]
 Codes = NDArray[np.int32]
 
+ROWS_IN_ONE = 1_000_000
+"""Rows of a log that is one partition: its items keep the order in which they are first seen."""
+
 ROWS_A_PARTITION = 24_576
 MOST_BITS = 12
 """Of a partition's number."""
@@ -43,7 +46,7 @@ class RowLayout(NamedTuple):
 
 def choose_layout(rows: int, factors: int, by_query: bool, whole: bool) -> RowLayout:
     """For about so many rows. `whole`: queries' keys will be asked for, or compared across partitions."""
-    bits = min((rows // ROWS_A_PARTITION).bit_length(), MOST_BITS)
+    bits = 0 if rows < ROWS_IN_ONE else min((rows // ROWS_A_PARTITION).bit_length(), MOST_BITS)
     code_bits = max(factors - 1, 1).bit_length() + 1
     lost = max(code_bits - bits, 0) if by_query else 0
     # Two queries that agree in what is left of their keys would be one: as rare as with whole keys, or very rare.

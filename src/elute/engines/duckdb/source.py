@@ -161,6 +161,8 @@ class DuckDBSource:
             if str(error) == "Query interrupted":  # so DuckDB hands on what Ctrl-C raised
                 raise KeyboardInterrupt from None
             raise
+        except (OSError, pa.ArrowException) as error:  # what Arrow makes of an error on the way
+            raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
         except duckdb.OutOfMemoryException as error:
             raise EluteError(f"{self.label} needs more memory than allowed; raise `memory=`") from error
         except duckdb.Error as error:
