@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.counts import Counts
+from elute.cells.counts import Amounts, Counts
 from elute.kernels.blocks import map_blocks
 from elute.kernels.forest import connect_cells
+from elute.kernels.jit import jit
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,25 +49,38 @@ def connect(counts: Counts, group: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def structure_from_counts(counts: Counts) -> Structure:
     """The structure of cells in memory."""
-    n = counts.n_factors
+    n, members = counts.n_factors, counts.membership
     root = connect(counts, np.arange(n, dtype=np.int32))
-    members = counts.membership
-    busiest = 0 if members is None else int(np.bincount(members.query, weights=members.impressions).max())
-
-    def tally(items: slice, own: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """Items under each factor, items of each tree, and those shown once."""
-        under = np.bincount(counts.factor[own[0] : own[-1]], minlength=n)
-        inside = np.bincount(root[counts.factor[own[:-1]]], minlength=n)
-        alone = own[:-1][np.diff(own) == 1]
-        return under, inside, int(np.count_nonzero(counts.impressions[alone] == 1))
-
-    tallies = map_blocks(tally, counts.offsets)
+    tallies = map_blocks(lambda _, own: _tally(own, counts.factor, counts.impressions, root), counts.offsets)
     return Structure(
         root=root,
         items_under=np.sum([under for under, _, _ in tallies], axis=0),
         items_in=np.sum([inside for _, inside, _ in tallies], axis=0),
         items_once=sum(once for _, _, once in tallies),
         queries=None if members is None else members.queries,
-        busiest=busiest,
+        busiest=0 if members is None else int(_sum_by_query(members.query, members.impressions, members.queries).max()),
         collision_bound=counts.collision_bound,
     )
+
+
+@jit
+def _tally(
+    offsets: NDArray[np.int64], factor: NDArray[np.int32], impressions: Amounts, root: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """By factor, items under it and items of the tree that it is the smallest of; and items that were shown once."""
+    under, inside, once = np.zeros(root.shape[0], np.int64), np.zeros(root.shape[0], np.int64), 0
+    for item in range(offsets.shape[0] - 1):
+        begin, end = offsets[item], offsets[item + 1]
+        inside[root[factor[begin]]] += 1
+        once += end - begin == 1 and impressions[begin] == 1
+        for cell in range(begin, end):
+            under[factor[cell]] += 1
+    return under, inside, once
+
+
+@jit
+def _sum_by_query(query: NDArray[np.int32], amounts: NDArray[np.int64], queries: int) -> NDArray[np.int64]:
+    out = np.zeros(queries, np.int64)
+    for at in range(query.shape[0]):
+        out[query[at]] += amounts[at]
+    return out
