@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from elute._util.threads import map_threads
 from elute.cells.counts import Amounts, Membership, sum_by_item
 from elute.cells.roles import Roles
-from elute.engines.pieces import Keys, Piece, Workspace, concatenate, join_pairs, number_queries
+from elute.engines.pieces import CELLS_A_PIECE, Keys, Piece, Workspace, concatenate, join_pairs, number_queries
 from elute.errors import EluteError
 from elute.kernels import partition, rows
 from elute.kernels.forest import merge_edges, spanning_edges
@@ -237,7 +237,8 @@ class Counter:
     def _count(self, batches: _Batches, job: _Job, code_bits: int) -> Piece:
         work: Workspace | None = getattr(self._work, "space", None)
         if work is None or not work.has_room(job.size, job.largest):
-            work = self._work.space = Workspace(job.size, job.largest, self._amount)
+            cells = max(job.size, min(CELLS_A_PIECE, self._filled))
+            work = self._work.space = Workspace(cells, job.largest, self._amount)
         bits = self._layout.bits if self._layout.by_query and not self._layout.wide else 0
         where = (job.begin, job.end), (job.split, job.splits)
         found = partition.count_partitions(self._room, *batches, *where, bits, code_bits, *work.rows, work.free)

@@ -32,10 +32,11 @@ class Piece(NamedTuple):
 class Workspace:
     """A thread's own: room for the rows of a partition, and for what many partitions have, one after the other."""
 
-    def __init__(self, rows: int, largest: int, amount: np.dtype[Any]) -> None:
+    def __init__(self, cells: int, largest: int, amount: np.dtype[Any]) -> None:
+        """`cells`: for so many; `largest`: rows of the largest partition."""
         self.rows = np.empty(largest, np.uint64), np.empty(largest, np.uint64)
         kinds = (np.uint64, np.uint64, np.int32, np.int32, amount, amount)
-        self._room: list[NDArray[Any]] = [np.empty(max(rows, CELLS_A_PIECE), kind) for kind in kinds]
+        self._room: list[NDArray[Any]] = [np.empty(cells, kind) for kind in kinds]
         self._items = self._cells = 0
 
     def has_room(self, rows: int, largest: int) -> bool:
