@@ -87,9 +87,13 @@ def run(study: Study, sizes: Sizes | None = None) -> Reproduction:
             ),
             "What it takes, by user:",
             format_table(("user", "taken"), [(user, _count_taken(found, user)) for user in USERS]),
-            "Regret is of predictions of clicks. The audit asks first whether relevance is debiased, and a model that "
-            "is may predict clicks worse than one that is not: under a DBN user a DCTR that knows its own pages by "
-            "heart is not what the audit is for.",
+            "Held-out perplexity alone is the best guide here: with 850 sessions a query none of the five learns pages "
+            "by heart. The rule pays for asking first whether relevance is debiased; and where all five fail and it "
+            "takes none, the mean over all of them counts, DCTR among them.",
+            "Verdicts on models of sessions are not to be relied on where clicks depend on those above. To redraw "
+            "clicks, the audit takes such a model for a position-based one with its examination at each rank, held. "
+            "Under DBN users that is not how clicks come about, and the DBN fails, though it is the right model. To "
+            "redraw pages from the model itself and fit it again, some hundred times, is what is missing.",
         ),
     )
 
@@ -163,8 +167,10 @@ def _count_taken(found: Sequence[AuditedLog], user: str) -> str:
 def _claim(by_seed: dict[str, tuple[float, ...]], found: Sequence[AuditedLog]) -> tuple[Claim, ...]:
     mean = {name: float(np.mean(values)) for name, values in by_seed.items()}
     best = min(STRATEGIES, key=lambda name: mean[name])
-    loses = sum(log.verdicts[COUNTED.index("PBM")] == "fail" for log in found if log.key.user == "PBM")
-    worlds = sum(log.key.user == "PBM" for log in found)
+    at_home = {
+        name: [log.verdicts[COUNTED.index(name)] == "fail" for log in found if log.key.user == name]
+        for name in ("PBM", "DBN")
+    }
     return (
         Claim(
             "What elute audit takes loses no more than the best of the nine",
@@ -172,5 +178,10 @@ def _claim(by_seed: dict[str, tuple[float, ...]], found: Sequence[AuditedLog]) -
             f"{mean[ELUTE]:.2f}; '{best}' {mean[best]:.2f}, worst '{max(STRATEGIES, key=lambda n: mean[n])}' "
             f"{max(mean[n] for n in STRATEGIES):.2f}",
         ),
-        Claim("In its own world PBM fails in at most 5% of logs", loses <= 0.05 * worlds, f"{loses} of {worlds}"),
+        *(
+            Claim(
+                f"In its own world {name} fails in at most 5% of logs", sum(f) <= 0.05 * len(f), f"{sum(f)} of {len(f)}"
+            )
+            for name, f in at_home.items()
+        ),
     )
