@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from elute._util.threads import use_threads
 from elute.progress import Progress, silent
 
 Found = TypeVar("Found")
@@ -50,7 +51,8 @@ class Study:
                 found.append(task(*job))
             return found
         os.environ |= dict.fromkeys(_THREADS, "1")  # read where a process starts: the processes are all the cores
-        with ProcessPoolExecutor(min(self.cores, len(jobs)), mp_context=get_context("spawn")) as pool:
+        workers = min(self.cores, len(jobs))
+        with ProcessPoolExecutor(workers, get_context("spawn"), initializer=use_threads, initargs=(1,)) as pool:
             for one in [pool.submit(task, *job) for job in jobs]:
                 self.progress(words, len(found), len(jobs))
                 found.append(one.result())

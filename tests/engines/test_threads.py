@@ -28,6 +28,7 @@ COUNTS = (1, 2, 3, 7)
 def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ranges, batches and partitions small enough for many of each."""
     monkeypatch.setattr(ranges, "ROWS_A_RANGE", 100)
+    monkeypatch.setattr(ranges, "_BLOCK", 130)
     monkeypatch.setattr(keyed_rows, "BATCH_ROWS", 2048)
     monkeypatch.setattr(rows, "ROWS_IN_ONE", 0)
     monkeypatch.setattr(rows, "ROWS_A_PARTITION", 300)
@@ -85,13 +86,20 @@ def _write(kind: str, table: pa.Table, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "parquet files", "duckdb table", "duckdb view", "csv", "arrow"])
-def test_sources(kind: str, tmp_path: Path) -> None:
+def test_sources(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted as one partition by one thread, too, as small logs are."""
     table = _make_log()
     source = _write(kind, table, tmp_path)
-    found = []
+    use_threads(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "ROWS_IN_ONE", table.num_rows + 2)
+        found = [elute.check(source, bias="position,device").to_dict()]
     for threads in COUNTS:
         use_threads(threads)
         with elute.read_log(source, bias="position,device") as log:
+            assert isinstance(log.engine, engine.DuckDBEngine)
+            with log.engine._source.split() as cursors:
+                assert len(cursors) == (1 if kind == "duckdb view" else threads)
             assert log.connect().tolist() == log.structure().root.tolist()
             found.append(elute.check(log).to_dict())
     assert all(one == found[0] for one in found)
@@ -123,6 +131,18 @@ def test_options(options: dict[str, Any], tmp_path: Path) -> None:
             cells = counts.items.append_column("n", pa.array(counts.item_impressions))
             found.append((fields, sorted(map(str, cells.to_pylist()))))
     assert all(one == found[0] for one in found)
+
+
+def test_a_condition_in_the_words_of_the_relation(tmp_path: Path) -> None:
+    """What stands for the log in a query stands in this condition as well; only the log is read in ranges."""
+    table = _make_log(3_000)
+    source = _write("csv", table.append_column("file", pa.array(["scratch.log", "other.log"] * 1_500)), tmp_path)
+    found = []
+    for threads in COUNTS:
+        use_threads(threads)
+        found.append(elute.check(source, where="file = 'scratch.log'").to_dict())
+    assert all(fields == found[0] for fields in found)
+    assert found[0]["impressions"] == 1_500
 
 
 def test_files_that_differ_are_read_by_one_thread(tmp_path: Path) -> None:

@@ -8,10 +8,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
+from elute.errors import EluteError
+
 
 def view(column: pa.Array, kind: DTypeLike) -> NDArray[Any]:
-    """A column of numbers without nulls."""
+    """A column of numbers, of a log whose nulls are left out."""
     dtype = np.dtype(kind)
-    if column.null_count or column.type.bit_width != 8 * dtype.itemsize:
-        raise ValueError(f"{column.type} with {column.null_count} nulls is not {dtype}")
+    if column.null_count:
+        raise EluteError("the log changed while it was being read: nulls appeared; run again")
+    if column.type.bit_width != 8 * dtype.itemsize:
+        raise TypeError(f"{column.type} is not {dtype}")
     return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize)

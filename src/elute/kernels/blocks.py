@@ -58,6 +58,6 @@ def _map_parts(work: Callable[[Part], T], parts: list[Part]) -> list[T]:
     return list(_thread_pool(threads).map(work, parts))
 
 
-@cache
+@cache  # threads are kept from one call to the next: the steps of a fit are short
 def _thread_pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, "elute")

@@ -140,33 +140,46 @@ def _refill(old: Keys, new: Keys) -> None:
 
 
 @jit
-def number_keys(keys: Keys, codes: NDArray[np.int32], distinct: Keys) -> int:
+def find_slot(key: np.uint64, mask: np.uint64) -> np.uint64:
+    """Of a small table, which holds codes alone. What is left of a key may end in zeros."""
+    return ((key * ODD) >> HALF) & mask
+
+
+@jit
+def fill_table(keys: Keys, used: int, slots: int) -> Codes:
+    """A small table of the first `used` keys: -1 where a slot is empty."""
+    table = np.full(slots, MISSING, np.int32)
+    mask = np.uint64(slots - 1)
+    for code in range(used):
+        slot = find_slot(keys[code], mask)
+        while table[slot] >= 0:
+            slot = (slot + ONE) & mask
+        table[slot] = code
+    return table
+
+
+@jit
+def number_keys(keys: Keys, codes: Codes, distinct: Keys) -> int:
     """Codes from 0 in the order in which keys are first seen; `distinct` gets the keys by code. How many there are."""
     slots = 1 << 8
-    table = np.full(slots, MISSING, np.int32)
+    table = fill_table(distinct, 0, slots)
+    mask = np.uint64(slots - 1)
     used = 0
     for i in range(keys.shape[0]):
-        key = keys[i] * ODD  # what is left of a key may end in zeros
-        mask = np.uint64(slots - 1)
-        slot = key >> HALF & mask
+        slot = find_slot(keys[i], mask)
         while table[slot] >= 0 and distinct[table[slot]] != keys[i]:
             slot = (slot + ONE) & mask
-        if table[slot] < 0:
-            table[slot] = used
-            distinct[used] = keys[i]
-            codes[i] = used
-            used += 1
-            if 2 * used > slots:
-                slots *= 4
-                table = np.full(slots, MISSING, np.int32)
-                mask = np.uint64(slots - 1)
-                for code in range(used):
-                    slot = (distinct[code] * ODD) >> HALF & mask
-                    while table[slot] >= 0:
-                        slot = (slot + ONE) & mask
-                    table[slot] = code
-        else:
+        if table[slot] >= 0:
             codes[i] = table[slot]
+            continue
+        table[slot] = used
+        distinct[used] = keys[i]
+        codes[i] = used
+        used += 1
+        if 2 * used > slots:
+            slots *= 4
+            table = fill_table(distinct, used, slots)
+            mask = np.uint64(slots - 1)
     return used
 
 

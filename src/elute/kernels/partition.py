@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.kernels.jit import jit
+from elute.kernels.keys import ODD, fill_table, find_slot, number_keys
 from elute.kernels.row_sort import Amounts, sort_rows, sum_units, sum_weighted
 from elute.kernels.rows import Keys, StoredRows
 from elute.kernels.unionfind import Parents, link
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
-_TWICE = np.uint64(32)
 _WHOLE = np.uint64(64)
-_EMPTY = -1
 _SLOTS = 1 << 12
 
 
@@ -35,26 +33,9 @@ def count_rows(starts: NDArray[np.int32], part: int) -> int:
 
 
 @jit
-def _find_slot(key: np.uint64, mask: np.uint64) -> np.uint64:
-    return (key ^ (key >> _TWICE)) & mask
-
-
-@jit
-def _fill_table(keys: Keys, used: int, slots: int) -> NDArray[np.int32]:
-    table = np.full(slots, _EMPTY, np.int32)
-    mask = np.uint64(slots - 1)
-    for code in range(used):
-        slot = _find_slot(keys[code], mask)
-        while table[slot] >= 0:
-            slot = (slot + _ONE) & mask
-        table[slot] = code
-    return table
-
-
-@jit
 def _is_elsewhere(key: np.uint64, split: int, splits: int) -> bool:
     """Whether an item belongs to another of several splits of a partition."""
-    return splits > 1 and np.int64((key * _ODD) >> np.uint64(48)) % splits != split
+    return splits > 1 and np.int64((key * ODD) >> np.uint64(48)) % splits != split
 
 
 def count_partitions(
@@ -155,7 +136,7 @@ def _count_partition(
     known = np.uint64(code_bits)
     code_mask = (_ONE << known) - _ONE
     slots = _SLOTS
-    table = np.full(slots, _EMPTY, np.int32)
+    table = fill_table(keys, 0, slots)
     mask = np.uint64(slots - 1)
     source = np.empty(a.shape[0] if weighted or wide else 0, np.int64)
     # First all rows into one place, then one after the other: reading far away in a loop that does little else lets
@@ -172,7 +153,7 @@ def _count_partition(
     for row in range(n):
         key = a[row]
         code = b[row] & code_mask
-        slot = _find_slot(key, mask)
+        slot = find_slot(key, mask)
         while table[slot] >= 0 and keys[table[slot]] != key:
             slot = (slot + _ONE) & mask
         item = table[slot]
@@ -185,7 +166,7 @@ def _count_partition(
             items += 1
             if 2 * items > slots:
                 slots *= 4
-                table = _fill_table(keys, items, slots)
+                table = fill_table(keys, items, slots)
                 mask = np.uint64(slots - 1)
         sizes[item] += 1
         a[row] = (np.uint64(item) << known) | code
@@ -210,28 +191,19 @@ def name_by_query(
     distinct: Keys,
 ) -> int:
     """Put the query's number within the partition in the factor's place, so that the same counting gives which item was
-    shown for which query. `distinct`: the queries' keys by number. How many there are."""
-    slots = 1 << 8
-    table = np.full(slots, _EMPTY, np.int32)
-    mask = np.uint64(slots - 1)
-    used = 0
+    shown for which query. `distinct`, as long as the rows: the queries' keys by number. How many there are."""
+    keys, places = np.empty(distinct.shape[0], np.uint64), np.empty(distinct.shape[0], np.int64)
+    n = 0
     for batch in range(bases.shape[0]):
         for at in range(bases[batch] + starts[batch, part], bases[batch] + starts[batch, part + 1]):
-            if _is_elsewhere(words[2 * at], split, splits):
-                continue
-            key = words[2 * at + 1]
-            slot = _find_slot(key, mask)
-            while table[slot] >= 0 and distinct[table[slot]] != key:
-                slot = (slot + _ONE) & mask
-            if table[slot] < 0:
-                table[slot] = used
-                distinct[used] = key
-                used += 1
-            codes[at] = (np.uint32(table[slot]) << np.uint32(1)) | (codes[at] & np.uint32(1))
-            if 2 * used > slots:
-                slots *= 4
-                table = _fill_table(distinct, used, slots)
-                mask = np.uint64(slots - 1)
+            keys[n] = words[2 * at + 1]
+            places[n] = at
+            n += 0 if _is_elsewhere(words[2 * at], split, splits) else 1
+    numbers = np.empty(n, np.int32)
+    used = number_keys(keys[:n], numbers, distinct)
+    for row in range(n):
+        click = codes[places[row]] & np.uint32(1)
+        codes[places[row]] = (np.uint32(numbers[row]) << np.uint32(1)) | click
     return used
 
 
@@ -251,7 +223,7 @@ def link_partition(
     wide = codes.shape[0] > 0
     code_mask = (_ONE << np.uint64(code_bits)) - _ONE
     slots = _SLOTS
-    table = np.full(slots, _EMPTY, np.int32)
+    table = fill_table(keys, 0, slots)
     mask = np.uint64(slots - 1)
     items = 0
     for batch in range(bases.shape[0]):
@@ -259,7 +231,7 @@ def link_partition(
             key = words[2 * at]
             code = np.uint64(codes[at]) if wide else words[2 * at + 1] & code_mask
             factor = np.int64(code >> _ONE)
-            slot = _find_slot(key, mask)
+            slot = find_slot(key, mask)
             while table[slot] >= 0 and keys[table[slot]] != key:
                 slot = (slot + _ONE) & mask
             item = table[slot]
@@ -273,5 +245,5 @@ def link_partition(
             items += 1
             if 2 * items > slots:
                 slots *= 4
-                table = _fill_table(keys, items, slots)
+                table = fill_table(keys, items, slots)
                 mask = np.uint64(slots - 1)

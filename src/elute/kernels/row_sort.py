@@ -53,6 +53,26 @@ def sort_rows(a: Keys, b: Keys, code_bits: int, rows_of: NDArray[np.int32]) -> K
 
 
 @jit
+def _begin_cell(
+    value: np.uint64,
+    known: np.uint64,
+    cell: int,
+    item: np.int64,
+    sizes: NDArray[np.int32],
+    factor: NDArray[np.int32],
+    shown: Amounts,
+    clicked: Amounts,
+) -> np.int64:
+    """A cell of nothing yet, which is its item's first or one more; the item's number."""
+    factor[cell] = np.int32((value & ((_ONE << known) - _ONE)) >> _ONE)
+    shown[cell] = 0
+    clicked[cell] = 0
+    mine = np.int64(value >> known)
+    sizes[mine] = 1 if mine != item else sizes[mine] + 1
+    return mine
+
+
+@jit
 def sum_units(
     rows: Keys,
     known: np.uint64,
@@ -62,20 +82,13 @@ def sum_units(
     clicked: Amounts,
 ) -> int:
     """Sorted rows of one impression each to cells."""
-    code_mask = (_ONE << known) - _ONE
-    cell = item = -1
+    cell, item = -1, np.int64(-1)
     last = ~np.uint64(0)
     for value in rows:
         if value >> _ONE != last:
             last = value >> _ONE
             cell += 1
-            factor[cell] = np.int32((value & code_mask) >> _ONE)
-            shown[cell] = 0
-            clicked[cell] = 0
-            if np.int64(value >> known) != item:
-                item += 1
-                sizes[item] = 0
-            sizes[item] += 1
+            item = _begin_cell(value, known, cell, item, sizes, factor, shown, clicked)
         shown[cell] += 1
         clicked[cell] += value & _ONE
     return cell + 1
@@ -95,21 +108,13 @@ def sum_weighted(
     clicked: Amounts,
 ) -> int:
     """Rows that are counts, visited in their order, to cells."""
-    code_mask = (_ONE << known) - _ONE
-    cell = item = -1
+    cell, item = -1, np.int64(-1)
     last = ~np.uint64(0)
     for i in order:
-        value = rows[i]
-        if value >> _ONE != last:
-            last = value >> _ONE
+        if rows[i] >> _ONE != last:
+            last = rows[i] >> _ONE
             cell += 1
-            factor[cell] = np.int32((value & code_mask) >> _ONE)
-            shown[cell] = 0
-            clicked[cell] = 0
-            if np.int64(value >> known) != item:
-                item += 1
-                sizes[item] = 0
-            sizes[item] += 1
+            item = _begin_cell(rows[i], known, cell, item, sizes, factor, shown, clicked)
         shown[cell] += row_shown[source[i]]
         clicked[cell] += row_clicked[source[i]]
     return cell + 1

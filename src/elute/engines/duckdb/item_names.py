@@ -3,6 +3,7 @@ met. Rows travel with their ids as text, on all cores; of those that are not the
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,10 +37,14 @@ def read_names(source: DuckDBSource, key: str, columns: Sequence[str], condition
                 rows, codes = new
                 if len(rows):
                     out.append((batch.select(range(2, batch.num_columns)).take(pa.array(rows)), codes))
+                if interrupted.is_set():
+                    break
         return out
 
+    interrupted = threading.Event()
     with source.split() as cursors:
-        found = [one for some in map_threads(read, range(len(cursors)), len(cursors)) for one in some]
+        parts = map_threads(read, range(len(cursors)), len(cursors), interrupted=interrupted)
+    found = [one for some in parts for one in some]
     if not seen.all():
         raise EluteError("the log changed while it was being read: some items are gone; run again")
     names = pa.Table.from_batches([batch for batch, _ in found])

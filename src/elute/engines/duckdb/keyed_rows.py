@@ -37,11 +37,11 @@ class KeyedRows:
         """All rows, read in ranges on all cores."""
         stored = replace(roles, query=None, click=None, impressions=None) if structure_only else roles
         counter = Counter(stored, len(survey.keys), survey.usable, int(survey.impressions.sum()), keep_queries=False)
-        if self._exact:  # keys come from joins, which DuckDB does once, on all cores
-            for batch in self._read_batches(roles, survey, progress, structure_only):
-                counter.add(batch)
-            return counter
-        with self._source.split() as cursors:
+        with self._source.split(whole=self._exact) as cursors:  # exact keys come from joins, which DuckDB does once
+            if len(cursors) == 1:
+                for batch in self._read_batches(roles, survey, progress, structure_only):
+                    counter.add(batch)
+                return counter
             done = [0] * len(cursors)
             interrupted = threading.Event()
 

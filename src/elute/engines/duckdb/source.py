@@ -105,16 +105,18 @@ class DuckDBSource:
         self._copied_once = False
 
     @contextmanager
-    def split(self) -> Iterator[list[Cursor]]:
-        """Cursors over ranges of `relation`, for a thread each: DuckDB works in the threads that ask."""
+    def split(self, whole: bool = False) -> Iterator[list[Cursor]]:
+        """Cursors over ranges of `relation`, for a thread each: DuckDB works in the threads that ask. One cursor, and
+        DuckDB on all cores, where it cannot be split, or is to be read `whole`."""
         threads = count_threads()
-        found = [RowRange(self._whole)] if threads == 1 else self._find_ranges(threads)
+        found = [RowRange(self._whole)] if whole or threads == 1 else self._find_ranges(threads)
         cursors = []
         for one in found:
             cursor = self.connection.cursor() if len(found) > 1 else self.connection
             if one.table is not None and len(found) > 1:
                 cursor.register(self._whole, one.table)
-            cursors.append(Cursor(cursor, self.relation.replace(self._whole, one.relation)))
+            # It stands first in the text, before any condition, which may have the same words.
+            cursors.append(Cursor(cursor, self.relation.replace(self._whole, one.relation, 1)))
         if len(found) == 1:
             yield cursors
             return
