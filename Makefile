@@ -6,7 +6,7 @@ DATA   ?= $(ELUTE_DATA)
 # Tests run in as many processes as there are cores; linear algebra with threads of its own would only wait for them.
 ONE    := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: demo test test-fast lint format bench reproduce docs architecture clean
+.PHONY: demo test test-fast fuzz fuzz-engines bounds lint format bench reproduce docs architecture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/elute demo
@@ -18,6 +18,23 @@ test: $(VENV)/.installed-dev
 # Without the tests that are marked slow: what to run while at work.
 test-fast: $(VENV)/.installed-dev
 	ELUTE_DATA="$(DATA)" $(ONE) $(BIN)/pytest -n auto --dist loadgroup -m "not slow"
+
+# Damaged files of every kind through every verb that reads them; FUZZ=--seed 7, or --inputs 200, for others.
+fuzz: $(VENV)/.installed-dev
+	PYTHONPATH=tests $(ONE) $(BIN)/python -m fuzz $(FUZZ)
+
+# Tests of kernels and of what they serve, with numba's bounds checks on; compiled into a cache of their own.
+bounds: $(VENV)/.installed-dev
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds-checked ELUTE_DATA="$(DATA)" $(ONE) $(BIN)/pytest -n auto \
+	  --dist loadgroup tests/kernels tests/identify tests/estimate tests/repair tests/engines/test_duckdb.py \
+	  tests/engines/test_damaged_counts.py
+
+# The same answer on every engine, on random logs: embedded, with --memory, from counts, in Postgres, and in Spark. Hours.
+FUZZ_LOGS       ?= 1000
+FUZZ_SPARK_LOGS ?= 100
+fuzz-engines: $(VENV)/.installed-dev
+	ELUTE_FUZZ_LOGS=$(FUZZ_LOGS) ELUTE_FUZZ_SPARK_LOGS=$(FUZZ_SPARK_LOGS) $(ONE) $(BIN)/pytest -n auto --dist loadgroup \
+	  tests/engines/test_engines_agree.py tests/engines/test_postgres.py -k random_logs_alike
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -33,6 +50,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.check
 	$(BIN)/python -m benchmarks.cores
 	$(BIN)/python -m benchmarks.hot
+	$(BIN)/python -m benchmarks.door
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.budget
 	$(BIN)/python -m benchmarks.simulate
@@ -41,6 +59,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.clicks
 	$(BIN)/python -m benchmarks.cmip
 	$(BIN)/python -m benchmarks.judge
+	$(BIN)/python -m benchmarks.value
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.spark --cluster --fit
 	$(BIN)/python -m benchmarks.neural --torch

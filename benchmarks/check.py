@@ -21,7 +21,9 @@ GROUP_VALUES = "GROUP BY item, factor"
 CONNECT = "elute: connectivity"
 EARLY = "elute: connectivity by position alone (connected, so it stops early)"
 CHECK = "elute: check, full JSON"
-NAMES = [SCAN, HASH, GROUP, GROUP_VALUES, CONNECT, EARLY, CHECK]
+FORMULA = "elute: check, full JSON, under position + context"
+NAMES = [SCAN, HASH, GROUP, GROUP_VALUES, CONNECT, EARLY, CHECK, FORMULA]
+BIAS = {EARLY: "position", FORMULA: "position + context"}
 
 GOAL_ROWS = 100_000_000
 
@@ -45,7 +47,7 @@ def prepare(name: str, path: str) -> measure.Work:
     import elute
 
     def work(at: str) -> Any:
-        with elute.read_log(at, bias="position" if name == EARLY else "position,context") as log:
+        with elute.read_log(at, bias=BIAS.get(name, "position,context")) as log:
             if name in (CONNECT, EARLY):
                 return len(set(log.connect().tolist()))
             fields = elute.check(log).to_dict()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -16,16 +19,34 @@ def click_log(rows: int) -> Path:
     page is like no other: its ten factors stay alone, so that connectivity is not settled before the last row.
     """
     path = FOLDER / f"pages-{rows}.parquet"
-    if path.exists():
-        return path
+    if not path.exists():
+        _write_pages(path, rows, 0, rows // 10)
+    return path
+
+
+def split_click_log(rows: int, files: int) -> Path:
+    """The same log as a folder of files, which as many processes write."""
+    folder = FOLDER / f"pages-{rows}"
+    folder.mkdir(parents=True, exist_ok=True)
+    ends = [rows // 10 * part // files for part in range(files + 1)]
+    paths = [folder / f"{part:03}.parquet" for part in range(files)]
+    jobs = [(path, rows, *page) for path, page in zip(paths, pairwise(ends), strict=True) if not path.exists()]
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(_write_pages, *zip(*jobs, strict=True))) if jobs else None
+    return folder
+
+
+def _write_pages(path: Path, rows: int, first: int, end: int) -> None:
+    """Those from `first` to before `end`."""
     FOLDER.mkdir(exist_ok=True)
     queries = max(rows // 8 // 14, 1)
 
     def uniform(seed: str) -> str:
         return f"(hash({seed}) / 18446744073709551616.0)"
 
+    lone = f"UNION ALL SELECT -1, {queries}, 0, 499" if end == rows // 10 else ""
     temporary = path.with_suffix(".tmp")
-    duckdb.connect().execute(
+    duckdb.connect(config={"threads": 1}).execute(
         f"""
         COPY (
             SELECT 'q' || lpad(query::VARCHAR, 8, '0') AS query_id,
@@ -38,11 +59,10 @@ def click_log(rows: int) -> Path:
                        floor(pow({uniform("page * 16 + 1")}, 3) * {queries})::BIGINT AS query,
                        floor(pow({uniform("page * 16 + 2")}, 4) * 5)::INTEGER AS shift,
                        floor(pow({uniform("page * 16 + 3")}, 5) * 499)::INTEGER AS context
-                FROM range({rows // 10 - 1}) pages(page)
-                UNION ALL SELECT -1, {queries}, 0, 499
+                FROM range({first}, {end - bool(lone)}) pages(page)
+                {lone}
             ), range(10) slots(slot)
         ) TO '{temporary}' (FORMAT parquet)
         """
     )
     temporary.rename(path)
-    return path

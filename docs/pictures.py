@@ -15,6 +15,8 @@ import pyarrow as pa
 import elute
 from elute.reporting.charts.render import render_svg
 from elute.reporting.charts.specs import lines
+from elute.reporting.sections.effects import draw_effects
+from elute.simulation import layouts
 from elute.simulation.grades import PROPENSITIES
 
 IMG = Path(__file__).parent / "img"
@@ -243,6 +245,30 @@ def drawn(item: np.ndarray, position: np.ndarray, clicks: np.ndarray) -> np.ndar
     return logs - logs[0]
 
 
+def effects() -> None:
+    """Of the demo's log with three bias columns, beside the truth."""
+    table = elute.fit(layouts.simulate_layouts(20_000, 120, 7), bias="position + device + layout").effects
+    if table is None:
+        raise LookupError("effects")
+    truth: dict[str, dict[object, float]] = {
+        "position": dict(zip(range(1, 11), layouts.POSITION_EFFECTS, strict=True)),
+        "device": dict(zip(layouts.DEVICES, layouts.DEVICE_EFFECTS, strict=True)),
+        "layout": dict(zip(layouts.LAYOUTS, layouts.LAYOUT_EFFECTS, strict=True)),
+    }
+    rows = table.to_pylist()
+    home = {row["term"]: row[row["term"]] for row in rows if row["reference"]}
+    real = [
+        {"level": f"{term} {row[term]}", "times": float(np.exp(truth[term][row[term]] - truth[term][home[term]]))}
+        for row in rows
+        for term in (row["term"],)
+    ]
+    spec = draw_effects(table, "effects").spec
+    place = {"y": {"field": "level", "type": "nominal", "sort": None}, "x": {"field": "times", "type": "quantitative"}}
+    cross = {"type": "point", "shape": "cross", "size": 60, "color": "#24292f"}
+    spec["layer"].append({"mark": cross, "data": {"values": real}, "encoding": place})
+    write("effects.svg", spec)
+
+
 def write(name: str, spec: dict[str, object]) -> None:
     (IMG / name).write_text(render_svg(spec), encoding="utf-8")
 
@@ -255,3 +281,4 @@ if __name__ == "__main__":
     two_scales()
     three_users()
     resistance()
+    effects()

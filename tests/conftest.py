@@ -21,6 +21,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import settings
 
+from elute.errors import EluteError
+
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")
 """On small arrays jax mostly compiles, and it compiles in less than half the time so. To be set before jax starts."""
 
@@ -143,8 +145,9 @@ def call_elute(*arguments: object, cwd: Path | None = None) -> Outcome:
 
     with chdir(cwd or Path.cwd()):
         done = CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="elute")
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
+    error = done.exception.__cause__ if isinstance(done.exception, SystemExit) else done.exception
+    if error is not None and not isinstance(error, (EluteError, OSError)):
+        raise error
     return Outcome(done.exit_code, done.stdout, done.stderr)
 
 

@@ -6,11 +6,16 @@ import gzip
 import random
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from conftest import CHAIN, Outcome, call_elute, run_elute
+from elute.cells.roles import TAKEN
+from elute.cells.survey import Survey
+from elute.errors import EluteError
 
 HEADER = "query_id,doc_id,position,click\n"
 
@@ -78,6 +83,18 @@ CASES = {
     ),
     "folder without data": (lambda d: folder(d / "logs"), ["logs", "no Parquet, CSV or NDJSON"]),
     "unknown format": (lambda d: text(d / "log.xlsx", "x"), ["log.xlsx", "unknown format"]),
+    "nested ids": (
+        lambda d: parquet(d / "log.parquet", doc_id=[["a"], ["b"], ["c"], ["d"], ["e"], ["f"]]),
+        ["'doc_id' holds VARCHAR[] values, which are no ids; make text or numbers of them"],
+    ),
+    "binary ids": (
+        lambda d: parquet(d / "log.parquet", query_id=[b"a", b"a", b"b", b"\xff", b"c", b"c"]),
+        ["'query_id' holds BLOB values, which are no ids"],
+    ),
+    "structs as positions": (
+        lambda d: parquet(d / "log.parquet", position=[{"x": n} for n in range(6)]),
+        ["'position' holds STRUCT(x BIGINT) values, which are no ids"],
+    ),
     "remote file": (lambda d: "ftp://host/log.parquet", ["ftp://host/log.parquet"]),
     "database without table": (lambda d: f"duckdb://{text(d / 'x.db', 'x')}", ["names no table"]),
     "not a database": (lambda d: f"duckdb://{noise(d / 'x.db')}#log", ["cannot read", "x.db"]),
@@ -140,6 +157,48 @@ def test_counts_that_contradict_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["component", "relevance", "propensity", "log_se", "impressions", "CLICKS", "elute_key"]
+)
+@pytest.mark.parametrize(("role", "column"), [("doc", "doc_id"), ("query", "query_id"), ("bias", "position")])
+def test_names_of_elutes_own_columns(name: str, role: str, column: str, tmp_path: Path) -> None:
+    """Beside them an id of that name could not be told apart in the files of a fit."""
+    log = tmp_path / "log.parquet"
+    pq.write_table(pa.table({name if each == column else each: values for each, values in CHAIN.items()}), log)
+    for verb in (["check"], ["fit", "--out", tmp_path / "fit"], ["count", "--out", tmp_path / "counts"]):
+        outcome = call_elute(verb[0], log, f"--{role}", name, *verb[1:])
+        one_line(outcome, [f"column '{name}' is called like one of elute's own", "rename it"])
+    assert list(tmp_path.iterdir()) == [log]
+
+
+def test_clicks_and_impressions_may_be_called_so(tmp_path: Path) -> None:
+    log = parquet(tmp_path / "log.parquet", clicks=[1, 0, 0, 1, 1, 0], impressions=[2] * 6)
+    assert call_elute("check", log, "--click", "clicks", "--impressions", "impressions").code == 3
+
+
+@pytest.mark.parametrize("shown", [2**62, 10**15 + 1])
+def test_impressions_that_cannot_be_counted(shown: int, tmp_path: Path) -> None:
+    log = parquet(tmp_path / "log.parquet", shown=[shown] * 6)
+    one_line(call_elute("check", log, "--impressions", "shown"), ["'shown' is more than can be counted in 6 rows"])
+
+
+def test_impressions_whose_sum_cannot_be_counted() -> None:
+    counted = [np.array([2**62] * n, np.int64) for n in (1, 2)]
+    fields = {"rows": 2, "usable": 2, "unshown": 0, "nulls": {}, "factors": pa.table({}), "keys": counted[0]}
+    Survey(**fields, rows_under=counted[0], impressions=counted[0], clicks=counted[0])
+    with pytest.raises(EluteError, match=r"9\.22e\+18 impressions are more than can be counted"):
+        Survey(**fields, rows_under=counted[1], impressions=counted[1], clicks=counted[1])
+
+
+def test_the_index_that_pandas_writes(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    pd.DataFrame(CHAIN).to_csv(log)
+    assert log.read_text().startswith(",query_id")
+    plain = tmp_path / "plain.csv"
+    pd.DataFrame(CHAIN).to_csv(plain, index=False)
+    assert call_elute("check", log, "--json").json == call_elute("check", plain, "--json").json
+
+
+@pytest.mark.parametrize(
     "arguments", [["check"], ["check", "x.parquet", "--nonsense"], ["check", "x", "--engine", "abacus"], ["frobnicate"]]
 )
 def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
@@ -150,3 +209,8 @@ def test_wrong_usage_of_a_process_is_exit_code_2() -> None:
     outcome = run_elute("check", "x.parquet", "--nonsense")
     assert outcome.code == 2
     assert "Traceback" not in outcome.err
+
+
+def test_the_docs_name_every_name_that_is_taken() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "sources.md").read_text(encoding="utf-8")
+    assert {name for name in TAKEN if f"`{name}`" not in page} == set()

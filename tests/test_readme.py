@@ -22,6 +22,7 @@ PAGES = [
     "docs/simulate.md",
     "docs/train.md",
     "docs/audit.md",
+    "docs/value.md",
     "docs/report.md",
     "docs/assumptions.md",
 ]

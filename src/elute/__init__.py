@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from elute.auditing.audit import Audit
     from elute.auditing.cmip.metric import cmip
     from elute.cells.counts import Counts
+    from elute.cells.formula import BiasFormula
     from elute.checking.check import Check
     from elute.errors import EluteError, NotEstimable, NotRecoverable
     from elute.estimate.inference.bootstrap import bootstrap
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from elute.repair.plan import MergePlan, SwapPlan
     from elute.repair.swapping.constraints import Constraints
     from elute.reporting.page import Report
+    from elute.valuing.value import Value
     from elute.verbs.audit import audit
     from elute.verbs.check import certify, check
     from elute.verbs.convert import convert
@@ -41,13 +44,18 @@ if TYPE_CHECKING:
     from elute.verbs.report import report
     from elute.verbs.simulate import Simulated, simulate
     from elute.verbs.train import Trained, train
+    from elute.verbs.value import value
 
     __version__: str
+
+if os.name != "posix":
+    raise ImportError("elute runs on Linux and macOS; on Windows, use it in the Windows Subsystem for Linux (WSL)")
 
 _HOMES = {
     "Affine": "elute.estimate.models.affine",
     "AffineIPW": "elute.estimate.models.ipw",
     "Audit": "elute.auditing.audit",
+    "BiasFormula": "elute.cells.formula",
     "CTR": "elute.estimate.models.ctr",
     "Check": "elute.checking.check",
     "ClickLog": "elute.log",
@@ -74,6 +82,7 @@ _HOMES = {
     "SwapPlan": "elute.repair.plan",
     "Trained": "elute.verbs.train",
     "TwoTower": "elute.estimate.models.two_tower",
+    "Value": "elute.valuing.value",
     "audit": "elute.verbs.audit",
     "bootstrap": "elute.estimate.inference.bootstrap",
     "certify": "elute.verbs.check",
@@ -92,6 +101,7 @@ _HOMES = {
     "simulate": "elute.verbs.simulate",
     "swap": "elute.verbs.repair",
     "train": "elute.verbs.train",
+    "value": "elute.verbs.value",
 }
 __all__ = [
     "CTR",
@@ -101,6 +111,7 @@ __all__ = [
     "Affine",
     "AffineIPW",
     "Audit",
+    "BiasFormula",
     "Check",
     "ClickLog",
     "Constraints",
@@ -123,6 +134,7 @@ __all__ = [
     "SwapPlan",
     "Trained",
     "TwoTower",
+    "Value",
     "__version__",
     "audit",
     "bootstrap",
@@ -142,6 +154,7 @@ __all__ = [
     "simulate",
     "swap",
     "train",
+    "value",
 ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +14,23 @@ from typing import Any, Self, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from elute._util.paths import require_names
 from elute._util.threads import use_threads
 from elute.cells import chunks
 from elute.cells.counts import Counts
 from elute.cells.filters import Filters
 from elute.cells.partitions import Partitions
 from elute.cells.rankable import Rankable, count_rankable
-from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, ColumnNames, Roles, resolve_roles
+from elute.cells.roles import (
+    DEFAULT_BIAS,
+    DEFAULT_CLICK,
+    DEFAULT_DOC,
+    DEFAULT_QUERY,
+    BiasNames,
+    ColumnNames,
+    Roles,
+    resolve_roles,
+)
 from elute.cells.structure import Structure, structure_from_counts
 from elute.cells.survey import Survey
 from elute.engines.base import Chunked, Distributed, Engine, Filterable
@@ -31,11 +43,10 @@ from elute.engines.in_memory import InMemoryEngine
 from elute.engines.partitioned.choice import open_embedded
 from elute.errors import EluteError
 from elute.io import ultra
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.results.invocation import Invocation
 from elute.results.provenance import Provenance
-
-ENGINES = ("duckdb", "spark")
 
 
 class ClickLog:
@@ -60,8 +71,9 @@ class ClickLog:
 
     @cached_property
     def survey(self) -> Survey:
-        """Size and factors, from a scan of few columns."""
-        return self.engine.survey(self.roles)
+        """Size and factors, from a scan of few columns. The factors say by which formula they are tied."""
+        found = self.engine.survey(self.roles)
+        return found if self.roles.formula is None else found.tie(self.roles.formula)
 
     def counts(self, progress: Progress = silent) -> Counts:
         """Impressions and clicks of every cell. The log is read once; later calls return the same."""
@@ -121,6 +133,7 @@ class ClickLog:
             session=self.roles.session,
             impressions=self.roles.impressions,
             filters=self.filters.to_dict() if self.filters else None,
+            formula=None if self.roles.formula is None else str(self.roles.formula),
         )
 
     @property
@@ -129,13 +142,23 @@ class ClickLog:
         return Invocation.from_call(self.source, self.options)
 
     def close(self) -> None:
-        """Release the engine's connection and scratch files."""
+        """Release the engine's connection and scratch files. Counts that somebody else has too, a fit for instance,
+        keep the names of their items."""
+        counts, self._counts = self._counts, None
+        kept = weakref.ref(counts) if counts is not None else lambda: None
+        del counts
+        self._counts = kept()
+        if self._counts is not None:
+            with suppress(EluteError):  # they say so themselves when they are asked
+                self._counts.items  # noqa: B018 (read now)
         self.engine.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is not None:
+            self._counts = None  # nobody will ask for what they count
         self.close()
 
     def __repr__(self) -> str:
@@ -143,13 +166,14 @@ class ClickLog:
         return f"ClickLog({self.engine.label}: item = {item}; bias = {bias}; {self.survey.rows:,} rows)"
 
 
+@takes()
 def read_log(
     source: object,
     *,
     query: str = DEFAULT_QUERY,
     doc: str = DEFAULT_DOC,
     item: ColumnNames | None = None,
-    bias: ColumnNames = DEFAULT_BIAS,
+    bias: BiasNames = DEFAULT_BIAS,
     click: str = DEFAULT_CLICK,
     impressions: str | None = None,
     session: str | None = None,
@@ -167,37 +191,19 @@ def read_log(
     `source`: a path, a glob, a folder or a list of them (Parquet, CSV or NDJSON, gzip too; or a folder in
     ULTRA's text format), `duckdb://file.db#table`, `postgres://user@host/db#schema.table`, Parquet at s3:// or https://,
     or a pandas, polars or Arrow table. `item` defaults to the query and doc columns and may name any columns, feature
-    columns for instance (`feature_*`). A folder of `elute count` takes the log's place. `impressions`: where rows are
-    counts, the column that holds them. `session`: a result page's id, used for a health check. Rows for which `where`,
-    an SQL expression over the log's columns, is not true are not read; nor are rows beyond `max_position`, nor then
-    factors with fewer than `min_factor_impressions`. `exact`: tell items apart by value, not by a 64-bit hash.
+    columns for instance (`feature_*`). `bias`: columns whose combinations are the factors, or a formula that says how
+    they act together (`position + device`). A folder of `elute count` takes the log's place. `impressions`: where rows
+    are counts, the column that holds them. `session`: a result page's id, used for a health check. Rows for which
+    `where`, an SQL expression over the log's columns, is not true are not read; nor are rows beyond `max_position`, nor
+    factors with then fewer than `min_factor_impressions`. `exact`: tell items apart by value, not by a 64-bit hash.
     `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame. `memory`: bytes to use at
     most; what does not fit goes to a folder in `spill`, or stays with Spark (by default half of this machine's memory
     is used). `threads`: cores to use at most, from here on in all of this process; by default those that it may use.
     """
-    options: dict[str, Any] = {
-        "query": query,
-        "doc": doc,
-        "item": item,
-        "bias": bias,
-        "click": click,
-        "impressions": impressions,
-        "session": session,
-        "where": where,
-        "max_position": max_position,
-        "min_factor_impressions": min_factor_impressions,
-        "engine": engine,
-        "exact": exact,
-        "memory": memory,
-        "spill": spill,
-        "threads": threads,
-    }
+    options: dict[str, Any] = {name: given for name, given in locals().items() if name != "source"}
+    require_names(source)
     if threads is not None:
-        if threads < 1:
-            raise EluteError(f"`threads=` is {threads}; give 1 or more")
         use_threads(threads)
-    if engine not in ENGINES:
-        raise EluteError(f"no engine '{engine}'; there are: {', '.join(ENGINES)}")
     clicks: str | None = click
     filters = Filters.from_options(options)
     opened: Filterable
@@ -217,16 +223,8 @@ def read_log(
     else:
         opened = open_embedded(source, exact, memory, spill)
     try:
-        roles, problems = resolve_roles(
-            opened.columns,
-            query=query,
-            doc=doc,
-            item=item,
-            bias=bias,
-            click=clicks,
-            impressions=impressions,
-            session=session,
-        )
+        named = {name: options[name] for name in ("query", "doc", "item", "bias", "impressions", "session")}
+        roles, problems = resolve_roles(opened.columns, click=clicks, **named)
         if filters and not problems:
             opened.filter(filters, roles)
         problems += opened.find_problems(roles)
@@ -247,12 +245,14 @@ def _open_counts(engine: CountsEngine, source: object, options: Mapping[str, Any
         query=mine.query or query if query == DEFAULT_QUERY else query,
         item=mine.item if item is None and doc == DEFAULT_DOC else item,
         doc=doc,
-        bias=mine.bias if bias == DEFAULT_BIAS else bias,
+        bias=(mine.formula or mine.bias) if bias == DEFAULT_BIAS else bias,
         click=mine.click if click == DEFAULT_CLICK else click,
         impressions=options["impressions"] or mine.impressions,
         session=options["session"] or mine.session,
     )
     roles = replace(asked, query=mine.query) if query == DEFAULT_QUERY else asked
+    if asked.formula is not None and set(asked.bias) == set(mine.bias):
+        roles = replace(roles, bias=mine.bias)
     problems += engine.find_problems(roles)
     if problems:
         raise EluteError(f"counts of {engine.label}: {'; '.join(problems)}")
@@ -272,7 +272,7 @@ class LogOptions(TypedDict, total=False):
     query: str
     doc: str
     item: ColumnNames | None
-    bias: ColumnNames
+    bias: BiasNames
     click: str
     impressions: str | None
     session: str | None

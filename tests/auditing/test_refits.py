@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 import elute
 from elute.auditing.predictions import Subject
-from elute.auditing.refits import find_fitted_counts, is_in_sample, prepare_refit
+from elute.auditing.redrawn.refits import is_in_sample, open_fitted, prepare_refit
 from elute.fits.fit import Fit
 from elute.simulation import toy
 
@@ -35,7 +35,7 @@ def test_the_same_clicks_give_the_same_fit(logs: Path, model: str, tmp_path: Pat
     fit = load(logs, model, tmp_path)
     with elute.read_log(str(logs / "sound.parquet")) as log:
         counts = log.counts()
-        refit = prepare_refit(fit, counts, None)
+        refit = prepare_refit(fit, counts)
         found = refit.again(counts.clicks.astype(np.uint64))
     # Those that creep to the maximum agree to what they stop at.
     tolerance = 0.02 if model in ("affine", "dla") else 1e-3
@@ -49,7 +49,7 @@ def test_a_model_of_the_same_likelihood_is_refitted_by_pbm(logs: Path, tmp_path:
     fit = load(logs, "two-tower", tmp_path)
     with elute.read_log(str(logs / "sound.parquet")) as log:
         counts = log.counts()
-        found = prepare_refit(fit, counts, None).again(counts.clicks.astype(np.uint64))
+        found = prepare_refit(fit, counts).again(counts.clicks.astype(np.uint64))
     assert found.max() <= 1.0
     assert spearmanr(found, fit.relevance["relevance"].to_numpy()).statistic > 0.97
 
@@ -58,7 +58,7 @@ def test_propensities_that_were_given_are_kept(logs: Path, tmp_path: Path) -> No
     pbm = load(logs, "pbm", tmp_path)
     fit = load(logs, "ipw", tmp_path, propensities=pbm)
     with elute.read_log(str(logs / "sound.parquet")) as log:
-        found = prepare_refit(fit, log.counts(), None).again(log.counts().clicks.astype(np.uint64))
+        found = prepare_refit(fit, log.counts()).again(log.counts().clicks.astype(np.uint64))
     np.testing.assert_allclose(found, fit.relevance["relevance"].to_numpy(), rtol=1e-9)
 
 
@@ -83,10 +83,11 @@ def test_the_log_of_a_fit_is_found_again_or_said_to_be_gone(logs: Path, tmp_path
     named = load(logs, "naive", tmp_path)
     unnamed = elute.fit(pa.table(pq.read_table(logs / "sound.parquet")), "naive")
     with elute.read_log(str(logs / "later.parquet")) as log:
-        counts = find_fitted_counts(Subject.from_fit(named, log.roles), log)
-        assert counts is not None
-        assert counts.impressions.sum() == pq.read_metadata(logs / "sound.parquet").num_rows
-        assert find_fitted_counts(Subject.from_fit(unnamed, log.roles), log) is None
+        with open_fitted(Subject.from_fit(named, log.roles), log) as fitted:
+            assert fitted is not None
+            assert fitted.counts().impressions.sum() == pq.read_metadata(logs / "sound.parquet").num_rows
+        with open_fitted(Subject.from_fit(unnamed, log.roles), log) as fitted:
+            assert fitted is None
         found = elute.audit([unnamed], log, labels=toy.draw_truth(40, 1)).to_dict()["models"][0]
     assert (found["verdict"], found["in_sample"], found["cmip"]["excess"]) == ("unknown", False, None)
     assert "cannot be read again" in found["sentence"]
@@ -103,5 +104,5 @@ def test_a_merge_plan_is_kept(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "merge.json").unlink()
     again = Fit.load(tmp_path / "merged")
     with elute.read_log(str(tmp_path / "broken.parquet")) as log:
-        found = prepare_refit(again, log.counts(), None).again(log.counts().clicks.astype(np.uint64))
+        found = prepare_refit(again, log.counts()).again(log.counts().clicks.astype(np.uint64))
     np.testing.assert_allclose(found, again.relevance["relevance"].to_numpy(), rtol=1e-3, atol=1e-3)

@@ -90,7 +90,7 @@ def test_text_from_logs_is_shown_as_it_is(tmp_path: Path) -> None:
 def test_values_that_json_has_no_type_for(tmp_path: Path) -> None:
     log = pa.table(
         {
-            "query_id": pa.array([b"\xff\x00", b"y"]),
+            "query_id": ["x", "y"],
             "doc_id": pa.array([Decimal("1.5"), Decimal("2.5")]),
             "position": [float("nan"), 2.0],
             "day": pa.array([date(2026, 1, 1), date(2026, 1, 2)]),

@@ -12,7 +12,7 @@ import pytest
 
 from elute.cli import main
 from elute.cli.commands import VERBS
-from elute.cli.options import NOT_RECOVERABLE
+from elute.cli.ending import NOT_RECOVERABLE
 from elute.cli.spelling import spell
 from elute.errors import EluteError, NotRecoverable
 from shell import ROOT, run

@@ -98,7 +98,7 @@ def test_expected_readings_are_those_of_the_story(name: str) -> None:
     np.testing.assert_allclose(chances.click, np.exp(logs.click), rtol=1e-5)
     np.testing.assert_allclose(chances.on_click, np.exp(logs.on_click), rtol=1e-5)
     np.testing.assert_allclose(np.broadcast_to(chances.on_skip, logs.on_skip.shape), np.exp(logs.on_skip), rtol=1e-5)
-    read, log_p = map(np.asarray, jax.jit(infer_readings)(chances, on_device.clicked, on_device.mask))
+    read, log_p, _ = map(np.asarray, jax.jit(infer_readings)(chances, on_device.clicked, on_device.mask))
     possible = 0
     for i, row in enumerate(each.click):
         docs = each.doc[i, : each.length[i]].tolist()

@@ -175,9 +175,10 @@ def test_nothing_but_numpy_jax_and_optax_is_imported() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = [
         "elute._util",
-        "elute._util.models",
-        "elute._util.npz",
-        "elute._util.offsets",
+        *(f"elute._util.{name}" for name in ("atomic", "leaving", "locks", "models", "npz", "offsets", "scratch")),
+        "elute.door",
+        "elute.door.arrays",
+        "elute.door.fields",
         "elute.errors",
         "elute.progress",
     ]

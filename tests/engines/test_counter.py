@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from elute._util.threads import use_threads
 from elute.cells.roles import Roles
 from elute.engines import counter as counting
-from elute.engines.counter import CountedCells, Counter, RowBatch
+from elute.engines.counted import CountedCells
+from elute.engines.counter import Counter, RowBatch
 from elute.errors import EluteError
 from elute.kernels import rows as layouts
 

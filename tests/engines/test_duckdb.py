@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import elute
-from elute.engines.duckdb import engine, keyed_rows
-from elute.engines.sql import quoting
+from elute.engines.duckdb import keyed_rows
+from elute.engines.id_keys import HashedIds, IdHash
 
 
 @pytest.fixture
 def weak_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hash of two bits for items and queries; factors keep the real one."""
+    """Keys of two bits for items and queries; factors keep the real hash."""
+    strong = IdHash._hash
 
-    def key(self: engine.DuckDBEngine, what: str, columns: tuple[str, ...]) -> str:
-        if self._exact:
-            return f"elute_{what}_key"
-        strong = f"hash({quoting.names(columns)})"
-        return strong if what == "factor" else f"({strong} % 4)::UBIGINT"
+    def weak(self: IdHash, columns: Sequence[pa.Array], outer: int, placed: int) -> HashedIds:
+        return HashedIds(*(hashes % np.uint64(4) for hashes in strong(self, columns, outer, placed)))
 
-    monkeypatch.setattr(engine.DuckDBEngine, "_key_sql", key)
+    monkeypatch.setattr(IdHash, "_hash", weak)
 
 
 ISOLATED = pa.table(
@@ -63,8 +63,7 @@ def test_the_hash_behaves_as_the_bound_assumes() -> None:
     log = pa.table(
         {"query_id": [f"q{i // 10:07d}" for i in ids], "doc_id": [f"d{i % 1000:09d}{i // 1000}" for i in ids]}
     )
-    relation = __import__("duckdb").connect().from_arrow(log)
-    hashes = relation.project("hash(query_id, doc_id) AS h").to_arrow_table()["h"].to_numpy()
+    hashes = IdHash().hash_ids([log[name].combine_chunks() for name in log.column_names]).keys
     expected = len(ids) * (len(ids) - 1) / 2**33
     for half in (hashes >> np.uint64(32), hashes & np.uint64(2**32 - 1)):
         collisions = len(ids) - len(np.unique(half))

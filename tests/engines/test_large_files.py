@@ -28,3 +28,23 @@ def test_large_files_are_read_by_partition(tmp_path: Path, monkeypatch: pytest.M
         assert isinstance(log.engine, OutOfCoreEngine)
         assert elute.check(log).to_dict() == known
     assert not isinstance(elute.read_log(pa.table(rows)).engine, OutOfCoreEngine)
+
+
+def test_more_factors_than_fit_are_refused_with_what_they_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a log and of its counts; without a limit they are counted."""
+    rows = {"query_id": [1] * 40, "doc_id": list(range(40)), "position": list(range(40)), "click": [0] * 40}
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(rows), path)
+    with elute.read_log(path) as log:
+        log.save_counts(tmp_path / "counts")
+    monkeypatch.setattr("elute.engines.partitioned.engine.BYTES_A_FACTOR", LEAST // 40)
+    for source in (path, tmp_path / "counts"):
+        with (
+            pytest.raises(
+                elute.EluteError, match=r"`memory=`: 40 factors take about 768MB by themselves; allow as much"
+            ),
+            elute.read_log(source, memory=LEAST) as log,
+        ):
+            elute.check(log)
+        with elute.read_log(source, memory=2 * LEAST) as log:
+            assert elute.check(log).to_dict()["factors"] == 40

@@ -28,3 +28,19 @@ def test_a_killed_executor_does_not_change_the_answer(tmp_path: Path) -> None:
     assert said["same"] is True
     assert len(said["killed"]) == 1
     assert said["killed"][0] not in said["executors_after"]
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_standalone_cluster_whose_worker_is_killed(tmp_path: Path) -> None:
+    """A master and two workers, processes of their own; elute comes to the executors in an archive."""
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    environment = {**os.environ, "BENCH_ROWS": "50000", "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "src")))}
+    command = [sys.executable, "-m", "benchmarks.cluster"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["same"] is True
+    assert said["killed"] is True
+    assert said["fit_apart"] < 1e-3

@@ -18,7 +18,7 @@ class MemoryPartitions:
 
     def __init__(self, counts: Counts, owner: np.ndarray) -> None:
         self.factors = counts.factors
-        self.largest, self.dense_limit = 0, 5_000
+        self.largest, self.dense_limit, self.memory = 0, 5_000, 1 << 40
         item = np.repeat(np.arange(counts.n_items), np.diff(counts.offsets))
         self._names, self._partitions = [], []
         for number in np.unique(owner):

@@ -143,6 +143,17 @@ def test_a_matrix_too_large_to_keep():
     np.testing.assert_allclose(one, other, rtol=0.25)
 
 
+def test_draws_that_take_more_than_allowed_are_refused():
+    """Before anything is gone through."""
+    partitions = partition(counts_of(draw(2, 80, 7, 0.4, 20)[0]))
+    partitions.dense_limit, partitions.memory = 3, 3 * 200 * 8 * 7 - 1
+    with pytest.raises(EluteError, match=r"`memory=`: standard errors of 7 factors .* allow three times as much"):
+        PBM(relevance_prior="none").fit(partitions)
+    assert partitions.largest == 0
+    partitions.memory += 1
+    assert PBM(relevance_prior="none").fit(partitions).converged_
+
+
 def test_what_comes_back_does_not_grow_with_the_items():
     """The largest answer to a round, by items; the sample for a prior is of a fixed size and left out here."""
     sizes = []

@@ -299,7 +299,7 @@ def test_halves_make_the_whole():
 
 def test_unknown_priors_are_named():
     counts = counts_of([(0, 0, 5, 1)])
-    with pytest.raises(EluteError, match="there is: smooth"):
+    with pytest.raises(EluteError, match="give smooth"):
         PBM(prior="flat", relevance_prior="none").fit(counts)  # type: ignore[arg-type]
     with pytest.raises(EluteError, match="auto, beta"):
         PBM(relevance_prior="gamma").fit(counts)  # type: ignore[arg-type]

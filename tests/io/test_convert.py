@@ -106,7 +106,7 @@ def test_wrong_format(yandex: Path, tmp_path: Path) -> None:
 
 
 def test_sources_that_cannot_be(yandex: Path, tmp_path: Path) -> None:
-    with pytest.raises(EluteError, match="is among the files to read"):
+    with pytest.raises(EluteError, match=r"is read as .* too, and would be written over"):
         convert(yandex, "yandex", yandex)
     with pytest.raises(EluteError, match="is a folder; name its files"):
         convert(tmp_path, "yandex", tmp_path / "log.parquet")
@@ -173,6 +173,25 @@ def test_lists_that_do_not_fit(tmp_path: Path) -> None:
     assert [problem.line for problem in tally.problems] == [2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("wrong", [-1, 2, 0.5, float("nan")])
+def test_a_click_in_a_list_is_0_or_1(tmp_path: Path, wrong: float) -> None:
+    rows = [{"query_doc_ids": [1, 2], "clicks": [0.0, 1.0]}, {"query_doc_ids": [1, 2], "clicks": [1.0, wrong]}]
+    path = sessions(tmp_path / "log.parquet", rows)
+    with pytest.raises(EluteError, match="row 2: a click that is neither 0 nor 1"):
+        read(path)
+    found, tally = read(path, skip=True)
+    assert tally.malformed == 1
+    assert [row["click"] for row in found] == [0, 1]
+
+
+@pytest.mark.parametrize("wrong", [-1, 0.5, 2.0**31, float("nan")])
+def test_a_position_in_a_list_is_a_whole_number(tmp_path: Path, wrong: float) -> None:
+    row = {"query_doc_ids": [1, 2, 3], "clicks": [0, 1, 0], "positions": [0.0, 1.0, wrong]}
+    path = sessions(tmp_path / "log.parquet", [row])
+    with pytest.raises(EluteError, match=r"a position that is none|start at"):
+        read(path)
+
+
 def test_lists_without_queries(tmp_path: Path) -> None:
     path = sessions(tmp_path / "in.parquet", [{"query_doc_ids": [1, 2], "clicks": [False, True]}])
     done = elute("convert", path, "--from", "sessions", "--out", tmp_path / "log.parquet")
@@ -190,6 +209,10 @@ def test_lists_without_queries(tmp_path: Path) -> None:
             "column 'query_doc_ids' is int64; with a page in each row it must be a list",
         ),
         ({"query_doc_ids": [1], "clicks": [1], "positions": [3]}, "'positions' start at 3"),
+        ({"query_doc_ids": [1], "clicks": ["a"]}, "column 'clicks' holds string values; make numbers of them"),
+        ({"query_doc_ids": [1], "clicks": [1], "positions": ["a"]}, "column 'positions' holds string values"),
+        ({"query_doc_ids": [[1]], "clicks": [1]}, "column 'query_doc_ids' holds list.* values; make text or numbers"),
+        ({"query_doc_ids": [1], "clicks": [1], "query_id": b"a"}, "column 'query_id' holds binary values"),
     ],
 )
 def test_columns_that_do_not_fit(tmp_path: Path, row: dict[str, Any], said: str) -> None:

@@ -104,3 +104,13 @@ def test_what_cannot_be_read_is_refused_in_one_line(tmp_path) -> None:
     (tmp_path / "no.parquet").write_text("no")
     with pytest.raises(EluteError, match="cannot be read as Parquet"):
         read_sessions(tmp_path / "no.parquet")
+
+
+@pytest.mark.parametrize("wrong", [-1, 2, 0.5, float("nan"), "a"])
+@pytest.mark.parametrize("make", [rows, lists])
+def test_a_click_is_0_or_1(make, wrong, tmp_path) -> None:
+    pages = [(q, docs, [str(c) if isinstance(wrong, str) else c for c in clicks]) for q, docs, clicks in PAGES]
+    pages[0][2][0] = wrong
+    pq.write_table(make(pages), tmp_path / "log.parquet")
+    with pytest.raises(EluteError, match="clicks of sessions are"):
+        read_sessions(tmp_path / "log.parquet", ROWS if make is rows else LISTS)

@@ -48,7 +48,7 @@ def write_fit(
         "relevance": [row.relevance for row in rows],
         "log_se": [row.log_se for row in rows],
         "impressions": [row.impressions for row in rows],
-        "clicks": [0 if math.isnan(row.relevance) else round(row.relevance * row.exposure) for row in rows],
+        "clicks": [0 if math.isnan(row.relevance) else round(row.relevance * row.impressions) for row in rows],
     }
     if posteriors:
         columns["shape"] = [POPULATION[0] + row.relevance * row.exposure for row in rows]
@@ -61,7 +61,13 @@ def write_fit(
     table = {"position": position, "component": component, "propensity": propensity, "log_se": errors}
     pq.write_table(pa.table(table), folder / "propensities.parquet")
     provenance = {"log": "log.parquet", "item": list(item), "bias": ["position"]}
-    fields = {"model": "pbm", "converged": True, "reason": None, **summary, "provenance": provenance}
+    known = {
+        "model": "pbm",
+        "converged": True,
+        "reason": None,
+        "components": max(*component, *(row.component for row in rows)) + 1,
+    }
+    fields = {**known, **summary, "provenance": provenance}
     (folder / "fit.json").write_text(json.dumps(fields))
     return folder
 

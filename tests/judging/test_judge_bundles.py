@@ -271,6 +271,9 @@ def test_what_no_bundle_can_be_made_of(tmp_path: Path, world: World) -> None:
             export(Fit.load(tmp_path / "fit"), form, tmp_path / "never", wanted)
         assert not (tmp_path / "never").exists()
 
+    summary = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    unsealed = {name: value for name, value in summary.items() if name != "files"}
+    (tmp_path / "fit" / "fit.json").write_text(json.dumps({**unsealed, "components": 2}))
     parts = table.set_column(1, "component", pa.array([0, 0, 0, 1, 1, 1]))
     pq.write_table(parts, tmp_path / "fit" / "propensities.parquet")
     refused(r"2 components, each at its own scale: weights cannot be compared.*`elute.merge`.*`plan=`")

@@ -176,17 +176,21 @@ def test_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--format", "quepid", "--out", "fit"), "'fit' is a folder, but quepid is a single file"),
+        (("--format", "quepid", "--out", "mine"), "'mine' is a folder, but quepid is a single file"),
+        (("--format", "quepid", "--out", "fit"), "--out: 'fit' is read as 'fit' too"),
         (("--format", "quepid", "--out", "r", "--features", "f.parquet"), "does not use --features"),
         (("--format", "quepid", "--out", "r", "--grades", "high"), "neither 'quantiles' nor thresholds"),
         (("--format", "lightgbm", "--out", "r"), "needs --log, the clicks to learn from"),
         (("--format", "xgboost", "--out", "r", "--log", "l.parquet"), "needs --features"),
         (("--format", "xgboost", "--out", "r", "--levels", "3"), "has no --levels: its labels are clicks"),
-        (("--format", "xgboost", "--out", "fit/fit.json"), "is a file, but xgboost takes a folder"),
+        (("--format", "xgboost", "--out", "mine/file"), "is a file, but xgboost takes a folder"),
+        (("--format", "xgboost", "--out", "fit/fit.json"), "--out: 'fit/fit.json' lies in 'fit', which is read"),
     ],
 )
 def test_what_cannot_be_done(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     write_fit(tmp_path / "fit", ROWS)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
     done = invoke(tmp_path, "judge", "fit", *arguments)
     assert done.exit_code == 1 and words in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "r").exists()

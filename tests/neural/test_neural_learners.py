@@ -293,7 +293,7 @@ def test_learners_print_their_settings_and_take_them_by_name_only() -> None:
 def test_errors_say_what_to_do() -> None:
     with pytest.raises(EluteError, match="no learner 'dual'; there are: naive, "):
         build_learner("dual")
-    with pytest.raises(EluteError, match="UPE has no average 'mean'"):
+    with pytest.raises(EluteError, match="the setting 'average' is 'mean'; give logit, exponential or probability"):
         UPE(average="mean")  # type: ignore[arg-type]
     with pytest.raises(EluteError, match="3 propensities for lists of 5"):
         IPW(given=(1, 0.5, 0.2)).init_memory(FEATURES, 5)

@@ -105,7 +105,7 @@ def test_a_count_model_is_held_to_the_same(log: Path) -> None:
 
 def test_what_cannot_be_held_out_is_said(log: Path) -> None:
     cases: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"holdout": 1.5}, "between 0 and 1"),
+        ({"holdout": 1.5}, "above 0 and below 1"),
         ({"holdout": 0.2, "session": None}, "to hold out by session"),
         ({"holdout": 0.2, "by": "time", "time": "when"}, "to hold out by time"),
         ({"by": "query"}, "`holdout=`"),

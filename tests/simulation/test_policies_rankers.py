@@ -89,7 +89,7 @@ def test_queries_without_pairs_are_named() -> None:
     flat = RankingData(train.features, np.ones_like(train.grades), train.offsets, train.queries, train.documents)
     with pytest.raises(EluteError, match="in the 1 queries drawn no two documents of a query differ"):
         RankingSVM().fit(flat)
-    with pytest.raises(EluteError, match="0 < share <= 1"):
+    with pytest.raises(EluteError, match=r"'share' is 0\.0; give a number above 0 and up to 1"):
         RankingSVM(share=0.0).fit(train)
 
 

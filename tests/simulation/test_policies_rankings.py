@@ -228,11 +228,11 @@ def test_what_is_wrong_is_named() -> None:
         Scored(np.zeros(6)).expected_ranks(data)
     with pytest.raises(EluteError, match="5 documents, but scores of shape"):
         Scored(np.zeros((5, 1))).expected_ranks(data)
-    with pytest.raises(EluteError, match="temperature -1"):
+    with pytest.raises(EluteError, match="'temperature' is -1; give a number from 0"):
         NoisyOracle(temperature=-1).sample(data, query, 2, rng)
-    with pytest.raises(EluteError, match="temperature nan"):
+    with pytest.raises(EluteError, match="'temperature' is nan"):
         NoisyOracle(temperature=np.nan).sample(data, query, 2, rng)
-    with pytest.raises(EluteError, match="noise has sd -1"):
+    with pytest.raises(EluteError, match=r"'sd' is -1\.0"):
         NoisyOracle(sd=-1.0).scores(data)
     with pytest.raises(EluteError, match="a page of 0 documents"):
         Uniform().sample(data, query, 0, rng)

@@ -217,6 +217,24 @@ def test_report(broken: Path, plan: Path, fitted: Path, tmp_path: Path) -> None:
     assert out.read_bytes() == page
 
 
+def test_value(sound: Path, broken: Path, plan: Path, fitted: Path, tmp_path: Path) -> None:
+    truth = toy.draw_truth(120, 7)
+    new = tmp_path / "new.csv"
+    write_csv(truth.select(["query_id", "doc_id"]).append_column("score", truth["relevance"]), new)
+    compare(
+        elute.value(broken, fitted, new, estimator="dr", clip=0.2, switch=True, at=5, cluster="query_id"),
+        *("value", broken, "--fit", fitted, "--ranking", new, "--estimator", "dr", "--clip", 0.2),
+        *("--switch", "--at", 5),
+        *("--cluster", "query_id"),
+    )
+    elute.fit(sound).save(tmp_path / "fit")
+    compare(
+        elute.value(sound, tmp_path / "fit", [new, new], session="session_id", bootstrap=3, seed=2, scores=new),
+        *("value", sound, "--fit", tmp_path / "fit", "--ranking", new, "--ranking", new, "--session", "session_id"),
+        *("--bootstrap", 3, "--seed", 2, "--scores", new),
+    )
+
+
 def test_simulate(tmp_path: Path) -> None:
     out = tmp_path / "log.parquet"
     made = elute.simulate(LETOR, out, user="dbn", user_settings={"continuation": 0.8}, sessions=200, seed=9)

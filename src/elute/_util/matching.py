@@ -27,7 +27,12 @@ def id_columns(table: pa.Table, columns: Sequence[str]) -> list[pa.Array]:
         column = table[name]
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        whole = column.cast(pa.string()).combine_chunks()
+        try:
+            whole = column.cast(pa.string()).combine_chunks()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise EluteError(
+                f"column '{name}' holds {column.type}, which no id is; write ids as text or numbers"
+            ) from None
         found.append(whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole)
     return found
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elute._util.atomic import write_atomically
+
 
 def write_npz(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write the arrays; a file that is already there is replaced. Objects, which only pickle could write, are refused.
@@ -20,12 +22,7 @@ def write_npz(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     objects = [name for name, array in arrays.items() if array.dtype.hasobject]
     if objects:
         raise TypeError(f"array '{objects[0]}' holds Python objects")
-    temporary = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]  # mypy takes an array for allow_pickle
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with write_atomically(Path(path)) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # mypy takes an array for allow_pickle
+        file.flush()
+        os.fsync(file.fileno())

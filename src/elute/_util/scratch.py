@@ -1,20 +1,21 @@
-"""The folder for what is needed only while a log is open.
+"""The folder for what is needed only for a while: private to this user.
 
-It is removed when the log is closed. A process that is killed cannot do that: so it holds a lock in its folder, which
-the system releases in any case, and the next process that needs such a folder beside it removes those without one.
+It is removed when it is no longer needed. A process that is killed cannot do that: so it holds a lock in its folder,
+which the system releases in any case, and the next process that needs such a folder beside it removes those without
+one.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import platform
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from elute._util import leaving, locks
 from elute.errors import EluteError
 
 _PREFIX = "elute-"
@@ -30,35 +31,54 @@ def make_folder(spill: str | Path | None) -> tuple[Path, Callable[[], None]]:
         failed = f"cannot write to '{spill or tempfile.gettempdir()}': {error.strerror}"
         raise EluteError(f"{failed}; name a folder that can be written to") from error
     _sweep(made.parent)
+    leaving.note(made)
 
     def remove() -> None:
         shutil.rmtree(made, ignore_errors=True)
+        leaving.forget(made)
         with suppress(OSError):
             os.close(lock)
 
     return made, remove
 
 
+@contextmanager
+def open_folder(spill: str | Path | None = None) -> Iterator[Path]:
+    """Such a folder, until this is left."""
+    made, remove = make_folder(spill)
+    try:
+        yield made
+    finally:
+        remove()
+
+
+def keep_folder(name: str) -> Path | None:
+    """A folder for what later processes of this user need too, where the system keeps such things; None where there is
+    none that nobody else can write to: what lies in it is trusted."""
+    try:
+        kept = Path(tempfile.gettempdir()) / f"{_PREFIX}{name}-{locks.name_user()}"
+        kept.mkdir(0o700, exist_ok=True)
+        known = kept.lstat()
+    except OSError:
+        return None
+    private = stat.S_ISDIR(known.st_mode) and locks.is_own(known) and not stat.S_IMODE(known.st_mode) & 0o077
+    return kept if private else None
+
+
 def _lock_folder(made: Path) -> int:
     """Locked before it has the name by which others find it."""
     before = made / f"{_LOCK}.new"
-    lock = os.open(before, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    with suppress(OSError):  # on disks that know no locks nothing is swept either
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        before.write_text(platform.node())
-        before.rename(made / _LOCK)
+    lock = locks.take(before, 0o600)
+    if lock is None:
+        raise FileExistsError(None, "somebody else writes there")
+    before.write_text(locks.name_machine())
+    before.rename(made / _LOCK)
     return lock
 
 
 def _sweep(parent: Path) -> None:
     """Remove this user's folders whose process is gone."""
     for left in parent.glob(f"{_PREFIX}*/{_LOCK}"):
-        with suppress(OSError):
-            if left.parent.lstat().st_uid != os.geteuid() or left.read_text() != platform.node():
-                continue  # locks may not reach another machine
-            lock = os.open(left, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError), locks.claim_abandoned(left) as claimed:
+            if claimed and not left.parent.is_symlink():
                 shutil.rmtree(left.parent, ignore_errors=True)
-            finally:
-                os.close(lock)

@@ -6,8 +6,6 @@ Files are written once, front to back, and mapped: what is not in use costs no m
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
+
+from elute._util import scratch
 
 FRACTION = 4
 """Arrays go to disk where they would take more than one part in so many of the memory."""
@@ -71,16 +71,14 @@ class DiskStorage:
 
 @contextmanager
 def open_storage(target: Path, on_disk: bool) -> Iterator[Storage]:
-    """Storage in memory, or in a hidden folder beside `target` that is deleted afterwards."""
+    """Storage in memory, or in a folder beside `target` that is deleted afterwards."""
     if not on_disk:
         yield MEMORY
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    beside = Path(os.path.realpath(target)).parent
+    beside.mkdir(parents=True, exist_ok=True)
+    with scratch.open_folder(beside) as folder:
         yield DiskStorage(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def exceeds_memory(size: int) -> bool:

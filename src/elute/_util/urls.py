@@ -7,7 +7,9 @@ from urllib.parse import unquote
 
 _POSTGRES = ("postgres", "postgresql")
 _REMOTE = ("s3", "http", "https")
-_PASSWORD = re.compile(r"(?i)((?:ssl)?password|oauth_client_secret)=([^&#\s]*)")
+_PARAMETER = re.compile(r"(?<=[?&])([^?&#=\s]+)=([^&#\s]*)")
+_SECRET = re.compile(r"(?i)pass(word|wd)?$|secret|token|signature")
+_WITH_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*:/{0,3}[^\s@/:]*):[^\s@]*@")
 _PLAIN_HOST = re.compile(r"[^/@:]*(:\d{1,5})?/")
 
 
@@ -28,11 +30,13 @@ def hide_secrets(source: str) -> str:
     Postgres only: elsewhere it may be a token.
     """
     scheme, mark, rest = source.partition("://")
-    if not mark or scheme == "duckdb":
+    if not mark:
+        return censor_urls(source)
+    if scheme == "duckdb":
         return source
     credentials, at, place = rest.rpartition("@")
     if scheme in _POSTGRES:
-        public = _PASSWORD.sub(r"\1=…", place)
+        public = _hide_parameters(place)
         return f"{scheme}://{credentials.partition(':')[0]}{at}{public}"
     if _PLAIN_HOST.match(rest):
         place = rest
@@ -48,7 +52,7 @@ def to_public_address(source: str) -> str | None:
     address, mark, table = hide_secrets(source).partition("#")
     server, asked, parameters = address.partition("?")
     if is_postgres(source):
-        kept = "&".join(part for part in parameters.split("&") if not _PASSWORD.match(part))
+        kept = "&".join(part for part in parameters.split("&") if not _is_secret(part.partition("=")[0]))
         return f"{server}{'?' if kept else ''}{kept}{mark}{table}"
     return hide_secrets(source) if _scheme(source) == "s3" else None if asked else server
 
@@ -56,7 +60,8 @@ def to_public_address(source: str) -> str | None:
 def scrub_passwords(message: str, source: str) -> str:
     """A library's message about a source, without the passwords of its URL."""
     credentials = source.partition("://")[2].rpartition("@")[0]
-    passwords = [credentials.partition(":")[2], *(found[1] for found in _PASSWORD.findall(source))]
+    secret = [value for name, value in _PARAMETER.findall(source) if _is_secret(name)]
+    passwords = [credentials.partition(":")[2], *secret]
     for password in passwords:
         for spelling in (password, unquote(password)):
             if spelling:
@@ -66,7 +71,17 @@ def scrub_passwords(message: str, source: str) -> str:
 
 def censor_urls(message: str) -> str:
     """A message whose writer did not know of secrets, without the passwords of the URLs in it."""
-    return re.sub(r"(://[^\s@/:]*):[^\s@]*@", r"\1@", message)
+    return _hide_parameters(_WITH_PASSWORD.sub(r"\1@", message))
+
+
+def _hide_parameters(text: str) -> str:
+    return _PARAMETER.sub(lambda found: f"{found[1]}=…" if _is_secret(found[1]) else found[0], text)
+
+
+def _is_secret(parameter: str) -> bool:
+    """Whatever a name is spelled with: servers read %77 as w."""
+    plain = unquote(parameter)
+    return _is_secret(plain) if plain != parameter else bool(_SECRET.search(plain))
 
 
 def _scheme(source: str) -> str | None:

@@ -27,7 +27,8 @@ from elute.auditing.predictions import (
     predict_cells,
     ranks_of,
 )
-from elute.auditing.refits import find_fitted_counts, is_in_sample, prepare_refit
+from elute.auditing.redrawn.recalibration import recalibrate
+from elute.auditing.redrawn.refits import is_in_sample
 from elute.auditing.verdict import Evidence, Verdict, reach_verdict
 from elute.log import ClickLog
 from elute.progress import Progress, silent
@@ -164,7 +165,7 @@ def compare(
             there = Queries.of(shifted.counts(progress), shifted.roles.query)
             elsewhere = _predict(subject, shifted, there, progress)
         in_sample = is_in_sample(subject, log, progress)
-        tested = _test(number, subject, log, judged, predicted.examination, estimator, seed, progress)
+        tested = _test(number, subject, log, judged, estimator, seed, progress)
         ranked = None if judged is None else judged.measure_ranking(judged.relevance[number])
         total = finish(predicted.losses)
         known = Evidence(total.mean, by_rank, tested.excess, tested.power, tested.missing, subject.fit.converged)
@@ -231,7 +232,6 @@ def _test(
     subject: Subject,
     log: ClickLog,
     judged: JudgedItems | None,
-    examination: Floats | None,
     estimator: Name | None,
     seed: int,
     progress: Progress,
@@ -241,13 +241,8 @@ def _test(
         return _Tested(None, None, None, None, missing)
     whole = judged.cmip(number, estimator, seed)
     monotone = whole if whole.estimator == "copula" else judged.cmip(number, "copula", seed)
-    counts = find_fitted_counts(subject, log, progress)
-    if counts is None:
-        gone = f"the log it was fitted to, {subject.fit.provenance.log}, cannot be read again to redraw its clicks"
-        return _Tested(whole, monotone, None, None, gone, whole.notes)
-    refit = prepare_refit(subject.fit, counts, examination)
-    excess, power = judged.calibrate(number, refit, seed, progress)
-    return _Tested(whole, monotone, excess, power, "", whole.notes)
+    found = recalibrate(number, subject, log, judged, seed, progress)
+    return _Tested(whole, monotone, found.excess, found.power, found.missing, whole.notes)
 
 
 def _predict(subject: Subject, log: ClickLog, queries: Queries, progress: Progress) -> Predicted:

@@ -8,20 +8,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute._util.matching import describe_row, id_columns, match, select_rows
-from elute.auditing.cmip.calibrated import Excess, JudgedCells, Power, calibrate
+from elute._util.matching import describe_row, match, select_rows
 from elute.auditing.cmip.metric import Cmip, Name, cmip
 from elute.auditing.cmip.strata import MOST_GRADES, SMALLEST
 from elute.auditing.labels import Labels
 from elute.auditing.paired import Interval, mean_by_query
 from elute.auditing.predictions import Subject
 from elute.auditing.ranking_metrics import err, mrr, ndcg
-from elute.auditing.refits import Refit
-from elute.cells.counts import Cells
 from elute.errors import EluteError
-from elute.progress import Progress
 
 Floats = NDArray[np.float64]
 
@@ -34,6 +31,20 @@ class RankingQuality(NamedTuple):
     err: float
     mrr: float
     by_query: Floats
+
+
+class ScoredItems(NamedTuple):
+    """Judged items with a score of the policy, by where they stand among those of a fit's log."""
+
+    at: NDArray[np.int64]
+    grade: Floats
+    query: NDArray[np.int64]
+    policy: Floats
+    relevance: Floats
+
+    def take(self, some: NDArray[np.bool_]) -> ScoredItems:
+        """Some of them."""
+        return ScoredItems(self.at[some], self.grade[some], self.query[some], self.policy[some], self.relevance[some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,19 +117,14 @@ class JudgedItems:
         query = None if self.query is None else self.query[rows]
         return cmip(self.relevance[fit][rows], policy, self.grade[rows], estimator, seed, queries=query)
 
-    def calibrate(self, fit: int, refit: Refit, seed: int, progress: Progress) -> tuple[Excess, Power]:
-        """What CMIP has beyond noise. Items that the fit's log no longer has do not count."""
+    def find_scored(self, fit: int, items: Sequence[pa.Array]) -> ScoredItems:
+        """Those among `items`, as id columns, in the order of the labels, with what a fit says of them."""
         rows, policy = self._find_scored()
-        counts = refit.counts
-        wanted = select_rows(self.labels.items, self.known[rows])
-        item = match(wanted, id_columns(counts.items, counts.items.column_names))
-        found = item >= 0
+        at = match(select_rows(self.labels.items, self.known[rows]), items)
+        found = at >= 0
         query = np.zeros(len(rows), np.int64) if self.query is None else self.query[rows]
-        cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
-        judged = JudgedCells(
-            cells, refit.law, refit.again, item[found], self.grade[rows][found], query[found], policy[found]
-        )
-        return calibrate(judged, self.relevance[fit][rows][found], seed, progress)
+        kept = rows[found]
+        return ScoredItems(at[found], self.grade[kept], query[found], policy[found], self.relevance[fit][kept])
 
     def _find_scored(self) -> tuple[NDArray[np.intp], Floats]:
         if self.policy is None:

@@ -40,8 +40,6 @@ class Predicted(NamedTuple):
     unseen_items: float
     unseen_factors: float
     certain: float
-    examination: Floats | None = None
-    """By rank, of a session model: P(click) over relevance."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,16 +18,14 @@ Floats = NDArray[np.float64]
 
 def predict_sessions(fit: Fit, log: ClickLog, queries: Queries) -> Predicted:
     """Of a session model on a log's pages: P(click) whatever else is clicked (Eq. 2), and given the clicks above, whose
-    logarithms add up to that of the page. Examination at a rank is what clicks there have to relevance."""
+    logarithms add up to that of the page."""
     found = fit.click_model()
     if found is None:
         raise EluteError(f"{fit.label} is not a session click model")
     model, vocabulary = found
     none = Losses(np.zeros(0), np.zeros(0, np.int64))
     total, given, unseen, shown = none, none, 0, 0
-    by_query, ranks = np.zeros(queries.n), int(fit.summary["ranks"])
-    chance, worth = np.zeros(ranks), np.zeros(ranks)
-    relevance = np.append(fit.relevance["relevance"].to_numpy().astype(np.float64), np.nan)
+    by_query = np.zeros(queries.n)
     with open_pages(log, log.roles.session or fit.provenance.session) as (path, columns):
         own, names = read_pages(path, columns)
         code = np.append(queries.find(names.queries), 0)
@@ -43,9 +41,4 @@ def predict_sessions(fit: Fit, log: ClickLog, queries: Queries) -> Predicted:
             by_query += np.bincount(code[named.query], page, queries.n)
             unseen += int((sessions.doc[mask] == len(vocabulary.documents)).sum())
             shown += int(mask.sum())
-            known = mask & np.isfinite(relevance[sessions.doc])
-            rank = np.broadcast_to(np.arange(p.shape[1]), p.shape)[known]
-            chance[: p.shape[1]] += np.bincount(rank, p[known], p.shape[1])
-            worth[: p.shape[1]] += np.bincount(rank, relevance[sessions.doc[known]], p.shape[1])
-    examination = np.divide(chance, worth, out=np.zeros(ranks), where=worth > 0)
-    return Predicted(total, given, by_query, unseen / max(shown, 1), 0.0, 0.0, examination)
+    return Predicted(total, given, by_query, unseen / max(shown, 1), 0.0, 0.0)

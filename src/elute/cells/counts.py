@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.cells.formula import BiasFormula, formula_of, tie_factors
 from elute.errors import EluteError
 from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
@@ -96,6 +97,12 @@ class Counts:
     read_items: Callable[[], pa.Table]
     read_clusters: Callable[[str], Clustered] = _refuse_clusters
     """Cells by the values of a column of the log."""
+
+    def tie(self, formula: BiasFormula | None) -> Counts:
+        """The same cells under a formula; None: every factor stands for itself. Items that were read stay read."""
+        if formula_of(self.factors) == formula:
+            return self
+        return replace(self, factors=tie_factors(self.factors, formula), read_items=lambda: self.items)
 
     @property
     def n_items(self) -> int:

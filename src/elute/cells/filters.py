@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from elute.cells.factors import has_position_name
 from elute.errors import EluteError
+from elute.options.takes import take_option
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,8 @@ class Filters:
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
         """Of `elute.read_log`, or of a file that remembers them; refuses values that mean nothing."""
-        where = options.get("where")
-        if where is not None and not isinstance(where, str):
-            raise EluteError(f"`where=` takes text with an SQL expression, not {type(where).__name__}")
-        least = {"max_position": 0, "min_factor_impressions": 1}
-        return cls(where, **{name: _to_number(name, options.get(name), at_least) for name, at_least in least.items()})
+        given = {name: options.get(name) for name in ("where", "max_position", "min_factor_impressions")}
+        return cls(**{name: None if value is None else take_option(name, value) for name, value in given.items()})
 
     def __bool__(self) -> bool:
         return self != Filters()
@@ -99,15 +96,3 @@ def describe_text(rows: int, example: object) -> str | None:
 def _pick(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:
     given = [number for number in (one, other) if number is not None]
     return choose(given) if given else None
-
-
-def _to_number(name: str, value: object, least: int) -> int | None:
-    if value is None:
-        return None
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    if isinstance(value, bool) or number < least:
-        raise EluteError(f"`{name}=` takes a whole number from {least}, not {value!r}")
-    return number

@@ -40,6 +40,10 @@ class Partitions(Protocol):
     def dense_limit(self) -> int:
         """Up to how many factors an answer may hold a number for each two of them."""
 
+    @property
+    def memory(self) -> int:
+        """Bytes that may be held on this machine for all factors."""
+
     def map_reduce(self, work: Work[T], merge: Callable[[T, T], T]) -> T:
         """`work` on every partition; `merge` must be associative and commutative."""
 

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import Any
+
+from elute.cells.formula import BiasFormula, read_formula
+from elute.errors import EluteError
 
 DEFAULT_QUERY = "query_id"
 DEFAULT_DOC = "doc_id"
 DEFAULT_BIAS = "position"
 DEFAULT_CLICK = "click"
 
+TAKEN = (
+    "component", "relevance", "propensity", "log_se", "log_se_clusters", "offset", "low", "high", "shape", "rate",
+    "evidence", "impressions", "clicks",
+)  # fmt: skip
+"""What stands beside the columns of items and factors in the files of a fit, and cannot be one of them."""
+
+_PREFIX = "elute_"
+"""Of elute's own columns while a log is read, and in a folder of counts."""
+
 ColumnNames = str | Sequence[str]
 """One name, several joined by commas, or a list; `*` and `?` stand for parts of a name."""
+
+BiasNames = ColumnNames | BiasFormula
+"""The same, or a formula (`elute.cells.formula`)."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +38,8 @@ class Roles:
 
     `item`: what relevance belongs to. `bias`: what a factor is made of. `query`: None where the log has
     none. `click`: None where only impressions are known. `impressions`: given where a row is a count of
-    impressions, and `click` then counts too.
+    impressions, and `click` then counts too. `formula`: how the bias columns act together; None where every
+    combination of their values stands for itself.
     """
 
     item: tuple[str, ...]
@@ -31,6 +48,20 @@ class Roles:
     click: str | None
     impressions: str | None
     session: str | None
+    formula: BiasFormula | None = None
+
+    @classmethod
+    def from_fields(cls, given: Mapping[str, Any]) -> Roles:
+        """As a file has them."""
+        formula = given.get("formula")
+        named = {**given, "item": tuple(given["item"]), "bias": tuple(given["bias"])}
+        return cls(**{**named, "formula": None if formula is None else BiasFormula.parse(formula)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has them; a formula only where there is one."""
+        formula = {} if self.formula is None else {"formula": str(self.formula)}
+        named = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "formula"}
+        return {**named, "item": list(self.item), "bias": list(self.bias), **formula}
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -50,13 +81,22 @@ class Roles:
         return self.query is not None and self.query in self.item
 
 
+def refuse_lookalikes(columns: Iterable[str], label: str) -> None:
+    """SQL does not tell capitals from small letters: neither DuckDB nor Spark could tell two such columns apart."""
+    known: dict[str, str] = {}
+    for column in columns:
+        other = known.setdefault(column.lower(), column)
+        if other != column:
+            raise EluteError(f"{label}: columns '{other}' and '{column}' differ in capitals only; rename one")
+
+
 def resolve_roles(
     existing: Sequence[str],
     *,
     query: str = DEFAULT_QUERY,
     doc: str = DEFAULT_DOC,
     item: ColumnNames | None = None,
-    bias: ColumnNames = DEFAULT_BIAS,
+    bias: BiasNames = DEFAULT_BIAS,
     click: str | None = DEFAULT_CLICK,
     impressions: str | None = None,
     session: str | None = None,
@@ -67,12 +107,35 @@ def resolve_roles(
     no query, and only the figures about queries are lost.
     """
     items = _expand(item, existing) if item is not None else (query, doc)
-    biases = _expand(bias, existing)
+    biases, formula = _read_bias(bias, existing)
     asked_query: str | None = query
     if query == DEFAULT_QUERY and query not in existing and query not in items:
         asked_query = None
-    roles = Roles(items, biases, asked_query, click, impressions, session)
-    return roles, [describe_missing(name, existing) for name in roles.columns if name not in existing]
+    roles = Roles(items, biases, asked_query, click, impressions, session, formula)
+    missing = [describe_missing(name, existing) for name in roles.columns if name not in existing]
+    return roles, missing + [_describe_taken(name) for name in roles.ids if name in existing and _is_taken(name)]
+
+
+def _is_taken(name: str) -> bool:
+    """Engines tell names apart only by more than their case."""
+    return name.lower() in TAKEN or name.lower().startswith(_PREFIX)
+
+
+def _describe_taken(name: str) -> str:
+    return f"column '{name}' is called like one of elute's own, which stand beside it in files; rename it"
+
+
+def _read_bias(bias: BiasNames, existing: Sequence[str]) -> tuple[tuple[str, ...], BiasFormula | None]:
+    """The columns, and the formula over them; None where it says no more than a list of names."""
+    if not isinstance(bias, BiasFormula):
+        names = _expand(bias, existing)
+        if not isinstance(bias, str) or all(name in existing for name in names):
+            return names, None
+        read = read_formula(bias, existing)
+        if read is None:
+            return names, None
+        bias = read
+    return bias.columns, None if bias.saturated else bias
 
 
 def _expand(columns: ColumnNames, existing: Sequence[str]) -> tuple[str, ...]:

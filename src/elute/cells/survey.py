@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from elute.cells.formula import BiasFormula, tie_factors
+from elute.errors import EluteError
 
 
 @dataclass(frozen=True)
@@ -32,3 +35,15 @@ class Survey:
     """By factor; zeros where the log has no click column."""
     filtered: int | None = 0
     """Rows that filters left out; None where nobody has counted them."""
+
+    def __post_init__(self) -> None:
+        total = float(self.impressions.sum(dtype=np.float64))
+        if total >= _MOST:
+            raise EluteError(f"{total:.3g} impressions are more than can be counted; see the column of `impressions=`")
+
+    def tie(self, formula: BiasFormula) -> Survey:
+        """The same, of factors that a formula ties."""
+        return replace(self, factors=tie_factors(self.factors, formula))
+
+
+_MOST = 2.0**63

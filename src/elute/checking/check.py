@@ -23,8 +23,10 @@ from elute.checking.measured import measure_log
 from elute.checking.missing import find_missing
 from elute.checking.probability import SHARES, Point, sample_curve
 from elute.checking.rung import Bar, Look, Rung, find_look, find_rung, reaches, write_sentence
-from elute.checking.thin import Filter, propose_filter
-from elute.identify.components import Components, LinkingPlan, find_components
+from elute.checking.structures import BiasStructure, explore_structures, propose
+from elute.checking.thin import Filter, find_filter
+from elute.identify.components import Components, LinkingPlan, find_components, link_planned
+from elute.identify.effects.details import Effects, describe_effects
 from elute.identify.merged import MergedFactors
 from elute.known.precision import TARGET, Precision
 from elute.log import ClickLog
@@ -70,6 +72,10 @@ class Check(Result):
     """Items that would link more."""
     bounds: Bounds | None = None
     """What can be said across components."""
+    structures: list[BiasStructure] | None = None
+    """What other ways for several bias columns to act together would give, with `subsets`."""
+    effects: Effects | None = None
+    """What is determined of a formula's effects; None where every combination of bias values stands for itself."""
 
     @property
     def counts(self) -> Counts:
@@ -117,16 +123,19 @@ class Check(Result):
         n = len(self.structure.root)
         if self.recoverable:
             factors = "its one factor is" if n == 1 else f"its {n:,} factors form"
-            under = f" under this {self.plan.method} plan" if self.plan is not None else ""
+            under = "" if self.effects is None else f" under {self.effects.formula}"
+            under += f" under this {self.plan.method} plan" if self.plan is not None else ""
             caution = f" {self.caution}" if self.caution else ""
             return write_sentence(self.rung, f"{factors} one component{under}", self.precision) + caution
-        rest = ""
+        rest, apart = "", "that no item links"
         if self.ranking is not None:
             ranked, queries = self.ranking.rankable, self.ranking.queries
             rest = f" {ranked:,} of {queries:,} queries ({ranked / queries:.1%}) can still be ranked."
+        if self.effects is not None:
+            apart = f"that nothing compares under {self.effects.formula}"
         return (
             f"Relevance is not recoverable from this log as a whole: its {n:,} factors fall into "
-            f"{self.components:,} components that no item links.{rest}"
+            f"{self.components:,} components {apart}.{rest}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,6 +176,8 @@ class Check(Result):
             },
         }
         fields |= self._list_known()
+        if self.effects is not None:
+            fields["columns"]["formula"], fields["effects"] = str(roles.formula), self.effects.to_dict()
         if self.plan is not None:
             fields["plan"] = self.plan.method
         if self.merged is not None:
@@ -175,6 +186,9 @@ class Check(Result):
             fields["subsets"] = [
                 {**s._asdict(), "bias": list(s.bias), "recoverable": s.recoverable} for s in self.subsets
             ]
+        if self.structures is not None:
+            fields["structures"] = [one.to_dict() for one in self.structures]
+            fields["proposal"] = propose(self.structures)
         if self.curve is not None:
             fields["curve"] = join_stages(self.curve, self.stages, impressions)
         if self.certificate is not None:
@@ -247,15 +261,17 @@ def check(
     *,
     plan: LinkingPlan | None = None,
     explore: bool = False,
+    structures: bool = True,
     curve: bool = False,
     target_log_se: float | None = TARGET,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Check:
     """Check a log. `plan`: as if this repair plan had been carried out. `explore`: also for every subset of the
-    bias columns. `curve`: also for samples of the log. Both look at the log without the plan. `target_log_se`: the
-    precision at which a propensity is known; None: look at the structure only."""
-    structure = log.structure(progress)
+    bias columns and, unless `structures` is false, for ways in which they may act together. `curve`: also for samples
+    of the log. Both look at the log without the plan. `target_log_se`: the precision at which a propensity is known;
+    None: look at the structure only."""
+    structure, tries = log.structure(progress), explore and structures and len(log.roles.bias) > 1
     found = find_components(structure.root, log.survey.factors, log.survey.impressions, plan)
     alone, examples = details.find_isolated(log, structure, found)
     precision = None if target_log_se is None else measure_log(log, plan, target_log_se, progress)
@@ -270,24 +286,15 @@ def check(
         warnings=health.find_concerns(log, structure),
         plan=plan,
         subsets=explore_subsets(log, progress) if explore else None,
+        structures=explore_structures(log, target_log_se, progress) if tries else None,
         curve=sample_curve(log, seed, progress) if curve else None,
         precision=precision,
+        effects=describe_effects(link_planned(structure.root, log.survey.factors, plan), log.survey.factors),
         stages=grow(precision, (*SHARES, *FORWARD), seed) if curve and precision is not None else None,
     )
     if target_log_se is None or plan is not None or verdict.rung in ("loose", "known"):
         return verdict
-    thin = _propose_filter(verdict)
+    thin = find_filter(log, found, precision)
     if thin is not None or verdict.recoverable or verdict.ranking is None:
         return replace(verdict, filter=thin)
     return replace(verdict, coarser=tuple(propose_items(log, verdict.ranking.share, progress)))
-
-
-def _propose_filter(check: Check) -> Filter | None:
-    """What to leave out so that the rest is one component, or one part where only clicks are missing."""
-    precision = check.precision
-    if not check.recoverable:
-        largest = int(check.found.impressions.argmax())
-        return propose_filter(check.log, check.found.of_factor == largest, precision is not None)
-    if precision is None or not precision.apart.any():
-        return None
-    return propose_filter(check.log, ~precision.apart[precision.sample.problem.merged], True)

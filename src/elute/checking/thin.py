@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from elute.cells.counts import Cells
 from elute.cells.factors import is_position
 from elute.estimate.solve import boundary
+from elute.identify.components import Components
 from elute.kernels.unionfind import find_roots, link_cells, singletons
+from elute.known.precision import Precision
 from elute.log import ClickLog
 
 FEW = 0.01
@@ -33,6 +35,19 @@ class Filter(NamedTuple):
     impressions: int
     share: float
     factors: list[dict[str, object]]
+
+
+def find_filter(log: ClickLog, found: Components, precision: Precision | None) -> Filter | None:
+    """What to leave out so that the rest is one component, or one part where only clicks are missing; never said where
+    a formula ties factors, whose effects may be lost with them."""
+    if log.roles.formula is not None:
+        return None
+    if len(found) > 1:
+        largest = int(found.impressions.argmax())
+        return propose_filter(log, found.of_factor == largest, precision is not None)
+    if precision is None or not precision.apart.any():
+        return None
+    return propose_filter(log, ~precision.apart[precision.sample.problem.merged], True)
 
 
 def propose_filter(log: ClickLog, inside: Flags, estimable: bool) -> Filter | None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from elute.cli.commands import BESIDE, FLOW, VERBS, LazyCommands
+from elute.cli.commands import BESIDE, DEBUG, FLOW, VERBS, LazyCommands, make_debug_option
+from elute.cli.ending import LONGEST, end, in_one_line, leave_if_interrupted
 from elute.cli.kernels import announce_compiling
-from elute.errors import EluteError, NotRecoverable
+from elute.cli.text import make_streams_plain, to_one_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-_LONGEST = 2000
-"""Characters of an error; names from a log may be of any length."""
 
 _EPILOG = """\b
 Examples:
@@ -29,8 +29,8 @@ Completion in bash (zsh, fish: likewise): eval "$(_ELUTE_COMPLETE=bash_source el
 
 
 class _Elute(click.Group):
-    """Lists the verbs by their place in the flow, importing none, and turns errors that a user can repair into one
-    line and an exit code."""
+    """Lists the verbs by their place in the flow, importing none, and ends in one line and an exit code whatever
+    happens."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -46,30 +46,36 @@ class _Elute(click.Group):
         verbs = [CompletionItem(verb, help=text) for verb, text in VERBS.items() if verb.startswith(incomplete)]
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *more: Any, **extra: Any) -> Any:
+        if not extra.get("standalone_mode", True):
+            return super().main(args, prog_name, *more, **extra)
+        try:
+            with in_one_line(DEBUG in (sys.argv[1:] if args is None else args)):
+                make_streams_plain()
+                return super().main(args, prog_name, *more, **extra)
+        except SystemExit as left:
+            if args is None:  # a process of its own, not a call from Python
+                leave_if_interrupted(left)
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             with announce_compiling():
                 return super().invoke(ctx)
-        except BrokenPipeError:
+        except (click.MissingParameter, click.exceptions.Exit, BrokenPipeError):
             raise
-        except (EluteError, OSError) as error:
-            from elute.cli.options import NOT_RECOVERABLE
-
-            click.echo(f"elute: {_format_error(error)}", err=True)
-            ctx.exit(NOT_RECOVERABLE if isinstance(error, NotRecoverable) else 1)
-
-
-def _format_error(error: Exception) -> str:
-    """What an error says, in the command line's words, without secrets and without end."""
-    from elute._util.text import to_one_line
-    from elute._util.urls import censor_urls
-    from elute.cli.spelling import spell
-
-    return to_one_line(censor_urls(spell(str(error))), _LONGEST)
+        except click.UsageError as error:  # all others hold what was typed
+            raise click.UsageError(to_one_line(error.format_message(), LONGEST), error.ctx) from None
+        except (Exception, KeyboardInterrupt) as error:
+            end(error, bool(ctx.meta.get(DEBUG)))
 
 
 @click.group(
-    cls=_Elute, commands=LazyCommands(), epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=_Elute,
+    commands=LazyCommands(),
+    epilog=_EPILOG,
+    params=[make_debug_option()],
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="elute", prog_name="elute")
 def main() -> None:

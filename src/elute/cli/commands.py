@@ -12,6 +12,8 @@ from typing import cast
 
 import click
 
+from elute.cli.outputs import guard
+
 FLOW = {
     "check": "Can relevance be recovered from this log, for which queries, and how much of it is known?",
     "repair": "What is the cheapest thing that makes this log recoverable?",
@@ -23,6 +25,7 @@ FLOW = {
 """The verbs in the order in which a log passes through them."""
 
 BESIDE = {
+    "value": "What would another ranking earn: expected clicks a page, with error bars, and what cannot be told.",
     "convert": "Write a log of another format as the Parquet that the other commands read: a row for every result "
     "shown.",
     "count": "Count a log once; then give the folder of counts to the other verbs in its place.",
@@ -37,6 +40,28 @@ BESIDE = {
 
 VERBS = FLOW | BESIDE
 
+DEBUG = "--debug"
+
+
+def make_debug_option() -> click.Option:
+    """Every verb has it, and so has `elute` itself: whoever needs it adds it to the command that failed."""
+
+    def remember(context: click.Context, _: click.Parameter, given: bool) -> None:
+        if given:
+            context.meta[DEBUG] = True
+
+    shows = "Show where an error comes from."
+    return click.Option([DEBUG], is_flag=True, expose_value=False, is_eager=True, callback=remember, help=shows)
+
+
+def _load(verb: str) -> click.Command:
+    """What all commands have is added to each once."""
+    found = cast(click.Command, getattr(import_module(f"elute.cli.verbs.{verb}"), verb))
+    if any(DEBUG in parameter.opts for parameter in found.params):
+        return found
+    found.params.append(make_debug_option())
+    return guard(found)
+
 
 class LazyCommands(Mapping[str, click.Command]):
     """The verbs' commands, each imported when it is looked up."""
@@ -44,7 +69,7 @@ class LazyCommands(Mapping[str, click.Command]):
     def __getitem__(self, verb: str) -> click.Command:
         if verb not in VERBS:
             raise KeyError(verb)
-        return cast(click.Command, getattr(import_module(f"elute.cli.verbs.{verb}"), verb))
+        return _load(verb)
 
     def __iter__(self) -> Iterator[str]:
         return iter(VERBS)

@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from elute.cli.options import FILES
+from elute.cli.text import print_json
+from elute.cli.types import PathType
 from elute.results.invocation import DEFAULTS
 
 _NOT_NEEDED = ("sources", "method")
@@ -16,7 +18,7 @@ _NOT_NEEDED = ("sources", "method")
 _OPTIONS = (
     click.option(
         "--continue",
-        type=click.Path(dir_okay=False),
+        type=PathType(dir_okay=False),
         metavar="PLAN",
         help="Look at a swap plan while it is carried out: what is learnt, what is left, whether to stop. LOG is then "
         "the log it was made for.  [default: the one that it names]",
@@ -63,10 +65,13 @@ def _continue(plan: str, new: tuple[str, ...], given: dict[str, Any]) -> None:
     """A look; --out is where the plan for what is left goes."""
     from rich.console import Console
 
+    from elute._util.paths import refuse_harm
     from elute.cli.pages import following as page
     from elute.cli.progress import Reporter
     from elute.verbs.follow import follow
+    from elute.verbs.plans import as_plan
 
+    refuse_harm(given["out"], [as_plan(plan).provenance.log])
     columns = {name: given[name] for name in DEFAULTS}
     with Reporter() as progress:
         found = follow(plan, new, given["sources"] or None, date=given["date"], progress=progress, **columns)
@@ -74,6 +79,6 @@ def _continue(plan: str, new: tuple[str, ...], given: dict[str, Any]) -> None:
     if out is not None:
         found.rest.save(out)
     if given["as_json"]:
-        click.echo(found.to_json())
+        print_json(found.to_json())
     else:
         page.show(Console(), found, out)

@@ -79,3 +79,9 @@ class _Watch:
     def end(self) -> None:
         if self._kernels and sys.stderr.isatty():
             print(f"\relute: {self._kernels} kernels compiled", file=sys.stderr, flush=True)
+        if self._said:
+            from elute.kernels.jit import describe_fallback
+
+            kept = describe_fallback()
+            if kept is not None:
+                print(f"elute: {kept}", file=sys.stderr, flush=True)

@@ -11,7 +11,14 @@ import shlex
 
 from elute.cli.commands import VERBS
 
-_FLAGS = {"all_items": "all", "fits": "fit", "form": "format", "kind": "from", "vectors": "bias-features"}
+_FLAGS = {
+    "all_items": "all",
+    "fits": "fit",
+    "form": "format",
+    "kind": "from",
+    "rankings": "ranking",
+    "vectors": "bias-features",
+}
 """Parameters whose flag is not their name with dashes."""
 
 _COMMANDS = {

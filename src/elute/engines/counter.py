@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from elute._util.threads import map_threads
 from elute.cells.counts import Amounts, Membership, sum_by_item
 from elute.cells.roles import Roles
+from elute.engines.counted import NO_KEYS, CountedCells, order_items
 from elute.engines.pieces import CELLS_A_PIECE, Keys, Piece, Workspace, concatenate, join_pairs, number_queries
 from elute.errors import EluteError
 from elute.kernels import partition, rows
@@ -30,31 +31,20 @@ RUNS = 256
 """Runs of partitions that threads take one after the other."""
 
 _NO_CLICKS: NDArray[np.uint8] = np.empty(0, np.uint8)
-_NO_KEYS: Keys = np.empty(0, np.uint64)
 _NO_PLACES: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class RowBatch(NamedTuple):
     """Some rows of the log: keys of their ids, codes of their factors (-1: unknown), and their counts where asked
-    for."""
+    for. `places`: what partitions go by, of the query where items lie within queries, else of the item; keys, where the
+    order of items may differ from run to run."""
 
     item: Keys
     factor: NDArray[np.int32]
     query: Keys | None = None
     clicks: NDArray[np.uint8] | NDArray[np.int64] = _NO_CLICKS
     impressions: NDArray[np.int64] | None = None
-
-
-class CountedCells(NamedTuple):
-    """Cells in the order of their items, as in `Counts`; the keys of items, and of queries where they were kept."""
-
-    offsets: NDArray[np.int64]
-    factor: NDArray[np.int32]
-    impressions: Amounts
-    clicks: Amounts
-    membership: Membership | None
-    items: Keys = _NO_KEYS
-    queries: Keys = _NO_KEYS
+    places: Keys | None = None
 
 
 class _Stored(NamedTuple):
@@ -123,9 +113,11 @@ class Counter:
             room = self._room
         starts = np.empty(layout.partitions + 1, np.int32)
         order = np.empty(n, np.int64) if self._weighted else _NO_PLACES
+        query = NO_KEYS if batch.query is None else batch.query
         done = rows.scatter_rows(
             batch.item,
-            _NO_KEYS if batch.query is None else batch.query,
+            query,
+            batch.places if batch.places is not None else query if layout.by_query else batch.item,
             batch.factor,
             _NO_CLICKS if self._weighted else batch.clicks.astype(np.uint8, copy=False),
             layout.bits,
@@ -194,7 +186,7 @@ class Counter:
         answers = dict(zip(by_size, map_threads(count, by_size), strict=True))
         self._room = rows.make_room(0, self._layout, False)
         self._work = threading.local()
-        membership, queries = None, _NO_KEYS
+        membership, queries = None, NO_KEYS
         if self._across:
             membership, queries = join_pairs([pairs for job in jobs for pairs in [answers[job][1]] if pairs])
         return self._join([answers.pop(job)[0] for job in jobs], membership, queries, jobs)
@@ -215,8 +207,10 @@ class Counter:
             code, queries = number_queries(list(by_part.values()))
             members = np.arange(len(items), dtype=np.int32)
             membership = Membership(len(queries), code, members, sum_by_item(offsets, shown))
-        kept = queries if self._layout.wide else _NO_KEYS
-        return CountedCells(offsets, factor, shown, self._concatenate_amounts(found, 5), membership, items, kept)
+        kept = queries if self._layout.wide else NO_KEYS
+        counted = CountedCells(offsets, factor, shown, self._concatenate_amounts(found, 5), membership, items, kept)
+        ranges = _find_splits(jobs, np.cumsum([0, *(len(one.items) for one in found)]).tolist())
+        return order_items(counted, ranges) if ranges else counted
 
     def _concatenate_amounts(self, found: list[Piece], field: int) -> Amounts:
         return concatenate([one[field] for one in found], self._amount)
@@ -259,6 +253,15 @@ class Counter:
         for old, new in arrays:
             new[: len(old)] = old
         self._room = larger
+
+
+def _find_splits(jobs: Sequence[_Job], ends: list[int]) -> list[tuple[int, int]]:
+    """Items of partitions that were counted in splits, which go by their keys."""
+    found: dict[int, tuple[int, int]] = {}
+    for number, job in enumerate(jobs):
+        if job.splits > 1:
+            found[job.begin] = found.get(job.begin, (ends[number],))[0], ends[number + 1]
+    return list(found.values())
 
 
 def index_keys(keys: Keys) -> KeyTable:

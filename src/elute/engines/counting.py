@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from elute.cells.counts import Membership, sum_by_item
 from elute.cells.partitions import Partition
 from elute.cells.structure import Structure
-from elute.engines.counter import CountedCells
+from elute.engines.counted import CountedCells
 from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.unionfind import find_roots, link_cells, singletons
 

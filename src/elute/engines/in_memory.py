@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
+from elute.cells.formula import formula_of
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_QUERY, Roles
 from elute.cells.structure import structure_from_counts
 from elute.cells.survey import Survey
@@ -21,7 +22,8 @@ def infer_roles(counts: Counts) -> Roles:
     query = None
     if counts.membership is not None:
         query = DEFAULT_QUERY if DEFAULT_QUERY in item or len(item) == 1 else item[0]
-    return Roles(item, tuple(counts.factors.column_names), query, DEFAULT_CLICK, None, None)
+    bias, formula = tuple(counts.factors.column_names), formula_of(counts.factors)
+    return Roles(item, bias, query, DEFAULT_CLICK, None, None, formula)
 
 
 class InMemoryEngine:

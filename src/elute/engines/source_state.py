@@ -16,10 +16,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from elute.door.fields import Damaged, mapping, scalar
+
 State = dict[str, Any]
 
 SECONDS = 5
 """After which a source is out of reach."""
+
+
+def source_state(value: Any, at: str) -> None:
+    """What a counts folder may hold of a state, as a kind of `elute.door.fields`: the name of a source, and plain
+    values."""
+    mapping(scalar)(value, at)
+    named = [name for name in ("file", "table", "url") if isinstance(value.get(name), str)]
+    if len(named) != 1 or "\0" in value[named[0]]:
+        raise Damaged(f"'{at}' names no file, table or url")
 
 
 def file_state(file: str | Path) -> State:

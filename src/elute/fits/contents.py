@@ -17,7 +17,7 @@ from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.pbm import PBM
 from elute.fits.debiasing import describe_debiasing
-from elute.fits.folder import PROPENSITIES, RELEVANCE, read_table
+from elute.fits.folder import EFFECTS, PROPENSITIES, RELEVANCE, read_effects, read_propensities, read_relevance
 from elute.identify.merged import MergedFactors
 from elute.results.provenance import Provenance
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from elute.io.sessions import Vocabulary
     from elute.sessions.fit import SessionFit
 
-_OF_FACTORS = ("component", "propensity", "log_se")
-_OF_ITEMS = ("component", "relevance", "log_se", "impressions", "clicks")
-
 
 class Contents(Protocol):
     """The tables of a fit."""
@@ -36,6 +33,10 @@ class Contents(Protocol):
     @property
     def propensities(self) -> pa.Table | None:
         """By factor; None for a session click model."""
+
+    @property
+    def effects(self) -> pa.Table | None:
+        """Of a formula for bias; None without one."""
 
     def iterate_relevance(self) -> Iterator[pa.Table]:
         """By item, in as many tables as it takes to keep to memory."""
@@ -63,6 +64,10 @@ class EstimatorContents:
         shown = table.append_column("impressions", pa.array(self._survey.impressions))
         return shown.append_column("clicks", pa.array(self._survey.clicks))
 
+    @cached_property
+    def effects(self) -> pa.Table | None:
+        return self.estimator.effects_ if isinstance(self.estimator, PBM) else None
+
     def iterate_relevance(self) -> Iterator[pa.Table]:
         return self.estimator.relevance_parts()
 
@@ -71,6 +76,9 @@ class EstimatorContents:
 
     def write(self, folder: Path) -> None:
         write_parquet(folder / PROPENSITIES, self.propensities)
+        (folder / EFFECTS).unlink(missing_ok=True)
+        if self.effects is not None:
+            write_parquet(folder / EFFECTS, self.effects)
         write_row_groups(folder / RELEVANCE, self.iterate_relevance())
 
 
@@ -78,6 +86,7 @@ class SessionContents:
     """A session click model, fitted here."""
 
     propensities = None
+    effects = None
 
     def __init__(self, fitted: SessionFit, item: list[str]) -> None:
         self.fitted, self._item = fitted, item
@@ -105,21 +114,31 @@ class FolderContents:
 
     @cached_property
     def propensities(self) -> pa.Table | None:
-        path = self.folder / PROPENSITIES
-        if not path.exists() and self._is_of_sessions:
+        if not (self.folder / PROPENSITIES).exists() and self._is_of_sessions:
             return None
-        return read_table(path, (*self._from.bias, *_OF_FACTORS))
+        return read_propensities(self.folder, self._from.bias, self._components)
+
+    @cached_property
+    def effects(self) -> pa.Table | None:
+        return None if self._from.formula is None else read_effects(self.folder, self._from.bias)
 
     @cached_property
     def _relevance(self) -> pa.Table:
-        return read_table(self.folder / RELEVANCE, (*self._from.item, *_OF_ITEMS))
+        return read_relevance(self.folder, self._from.item, self._components)
+
+    @property
+    def _components(self) -> int:
+        """A session click model has one."""
+        return int(self._summary.get("components", 1))
 
     def iterate_relevance(self) -> Iterator[pa.Table]:
         yield self._relevance
 
     @property
     def _is_of_sessions(self) -> bool:
-        return (self.folder / "model.npz").exists()
+        from elute.sessions.folder import MODEL
+
+        return (self.folder / MODEL).exists()
 
     def click_model(self) -> tuple[ClickModel[Any], Vocabulary] | None:
         if not self._is_of_sessions:
@@ -127,7 +146,7 @@ class FolderContents:
         from elute.sessions.folder import read_model
 
         items = tuple(self._relevance[name].combine_chunks() for name in self._from.item)
-        return read_model(self.folder, str(self._summary["model"]), items, int(self._summary["ranks"]))
+        return read_model(self.folder, self._summary, items)
 
     def write(self, folder: Path) -> None:
         raise EluteError(f"this fit is already saved in {self.folder}; copy that folder")

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute._util.files import write_parquet
+from elute._util.folders import write_folder
 from elute._util.text import format_count, to_one_line
 from elute.cells.factors import describe as describe_factor
 from elute.cells.factors import to_rows
@@ -26,7 +27,7 @@ from elute.fits.contents import (
     find_error_column,
     summarise,
 )
-from elute.fits.folder import BOUNDS, MARK, read_summary, read_table, write_summary
+from elute.fits.folder import BOUNDS, FILES, MARK, read_bounds, read_summary, write_summary
 from elute.identify.components import LinkingPlan
 from elute.log import ClickLog
 from elute.results.base import Fields, Result
@@ -97,19 +98,16 @@ class Fit(Result):
         summary, found = read_summary(folder)
         fit = cls(summary, found, FolderContents(folder, summary, found), folder=folder)
         if "bounds" in summary:
-            fit.bounds = read_table(folder / BOUNDS, ("component", *found.bias, "low", "high"))
+            fit.bounds = read_bounds(folder, found.bias)
         return fit
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a folder; `fit.json` comes last, so that a folder with it is complete."""
-        folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / MARK).unlink(missing_ok=True)
-        self._contents.write(folder)
-        (folder / BOUNDS).unlink(missing_ok=True)
-        if self.bounds is not None:
-            write_parquet(folder / BOUNDS, self.bounds)
-        write_summary(folder, self.summary, self.provenance)
+        with write_folder(path, MARK, FILES) as folder:
+            self._contents.write(folder)
+            if self.bounds is not None:
+                write_parquet(folder / BOUNDS, self.bounds)
+            write_summary(folder, self.summary, self.provenance)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of `elute fit --json`."""
@@ -151,6 +149,12 @@ class Fit(Result):
         """The bias columns, `component, propensity, log_se`, what the model adds, and `impressions, clicks`; None for a
         session click model."""
         return self._contents.propensities
+
+    @property
+    def effects(self) -> pa.Table | None:
+        """Under a formula for bias: `term`, the bias columns, `effect` (the log of what a level multiplies propensities
+        by, relative to the term's reference), `log_se` (of independent clicks), `reference, determined`."""
+        return self._contents.effects
 
     @property
     def propensity_errors(self) -> Floats:

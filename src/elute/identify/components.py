@@ -10,13 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
+from elute.identify.effects.classes import join_classes
 from elute.identify.merged import MergedFactors
 from elute.kernels.unionfind import find_roots, link
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Components numbered from 0: most factors first, then most impressions, then smallest factor."""
+    """Components numbered from 0: most factors first, then most impressions, then smallest factor. Where a formula ties
+    factors, what counts as one is a class: factors whose ratios the log determines under it."""
 
     of_factor: NDArray[np.int32]
     factors: NDArray[np.int64]
@@ -50,12 +52,17 @@ def find_components(
 ) -> Components:
     """Components of the log's factors, from the smallest factor of each one's component in the log itself, with
     what a plan links; `impressions` is by factor."""
-    if plan is not None:
-        root = root.copy()
-        for a, b in plan.pairs_of(factors).tolist():
-            link(root, a, b)
-        root = find_roots(root)
-    return number_components(root, impressions)
+    return number_components(join_classes(link_planned(root, factors, plan), factors), impressions)
+
+
+def link_planned(root: NDArray[np.int32], factors: pa.Table, plan: LinkingPlan | None) -> NDArray[np.int32]:
+    """The smallest factor of each one's component, with what a plan links."""
+    if plan is None:
+        return root
+    root = root.copy()
+    for a, b in plan.pairs_of(factors).tolist():
+        link(root, a, b)
+    return find_roots(root)
 
 
 def number_components(root: NDArray[np.int32], impressions: NDArray[np.int64]) -> Components:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from elute.errors import EluteError
 from elute.io import letor, ultra
 from elute.ranking.data import RankingData
+
+_KEY, SCORE = ("query_id", "doc_id"), "score"
 
 
 def read_ranking(source: str | Path | list[str]) -> RankingData:
@@ -26,15 +29,21 @@ def read_ranking(source: str | Path | list[str]) -> RankingData:
 def read_scores(path: str | Path, data: RankingData) -> NDArray[np.float64]:
     """Scores by document from a Parquet file with the columns `query_id, doc_id, score`."""
     table = _read_parquet(path)
-    missing = [column for column in ("query_id", "doc_id", "score") if column not in table.column_names]
+    missing = [column for column in (*_KEY, SCORE) if table.column_names.count(column) != 1]
     if missing:
-        raise EluteError(f"{path} lacks {', '.join(missing)}; scores need the columns query_id, doc_id, score")
-    named = zip(*(table[column].cast(pa.string()).to_pylist() for column in ("query_id", "doc_id")), strict=True)
-    known = dict(zip(named, table["score"].to_pylist(), strict=True))
+        raise EluteError(
+            f"{path} lacks {', '.join(missing)}; scores need the columns query_id, doc_id, score, once each"
+        )
+    try:
+        named = zip(*(table[column].cast(pa.string()).to_pylist() for column in _KEY), strict=True)
+        scores = table[SCORE].cast(pa.float64()).to_pylist()
+    except (pa.ArrowException, UnicodeError) as error:
+        raise EluteError(f"{path} has ids that are not text, or scores that are not numbers ({error})") from None
+    known = dict(zip(named, scores, strict=True))
     names = zip(data.queries[data.query_of].tolist(), data.documents.tolist(), strict=True)
     found = [known.get(name) for name in names]
     for row, score in enumerate(found):
-        if score is None:
+        if score is None or not math.isfinite(score):
             query = data.queries[data.query_of[row]]
             raise EluteError(f"{path} has no score for query '{query}', document '{data.documents[row]}'")
     return np.array(found, np.float64)
@@ -42,8 +51,8 @@ def read_scores(path: str | Path, data: RankingData) -> NDArray[np.float64]:
 
 def _read_parquet(path: str | Path) -> pa.Table:
     try:
-        return pq.read_table(path)
+        return pq.read_table(path, partitioning=None)
     except FileNotFoundError:
         raise EluteError(f"no file '{path}'") from None
-    except pa.ArrowInvalid as error:
+    except (OSError, pa.ArrowException, ValueError) as error:
         raise EluteError(f"{path} is not a Parquet file: {re.sub(chr(10), ' ', str(error))[:200]}") from None

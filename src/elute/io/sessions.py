@@ -208,7 +208,14 @@ def _to_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _to_clicks(values: pa.Array) -> NDArray[np.uint8]:
-    return np.asarray(values.to_numpy(zero_copy_only=False) != 0, np.uint8)
+    kind = values.type
+    if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise EluteError(f"clicks of sessions are {kind}; write 0 and 1")
+    clicks = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    wrong = clicks[(clicks != 0) & (clicks != 1)]
+    if len(wrong):
+        raise EluteError(f"{len(wrong):,} clicks of sessions are neither 0 nor 1, for instance {wrong[0]:g}")
+    return np.asarray(clicks, np.uint8)
 
 
 def _look_up_ids(ids: pa.DictionaryArray, names: pa.Array) -> NDArray[np.int32]:

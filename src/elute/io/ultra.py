@@ -6,7 +6,6 @@ The format carries rankings and grades, no clicks: enough for a check (`read`) a
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
@@ -14,11 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.door.fields import Damaged, record, whole
+from elute.door.json_file import parse_json
 from elute.errors import EluteError
 from elute.io.text.blocks import first_column, read_blocks
 from elute.ranking.data import RankingData
 
 _PADDING = "-1"
+_MOST_FEATURES = 1_000_000
 
 
 def is_ultra(source: object) -> TypeGuard[str | Path]:
@@ -54,7 +56,10 @@ def _read_fields(path: Path) -> list[tuple[int, list[str]]]:
     """The number of every line and its fields: a query, then something for each place."""
     if not path.is_file():
         raise EluteError(f"no file '{path}'")
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise EluteError(f"{path} is not text in UTF-8 (byte {error.start:,}); write it as such") from None
     fields = [(number, line.split()) for number, line in enumerate(lines, start=1)]
     for number, found in fields:
         if len(found) < 2:
@@ -168,9 +173,10 @@ def _read_feature_size(folder: Path) -> int | None:
     for settings in (folder / "settings.json", folder.parent / "settings.json"):
         if settings.is_file():
             try:
-                return int(json.loads(settings.read_text(encoding="utf-8"))["feature_size"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise EluteError(f"{settings} has no 'feature_size'; add it or remove the file") from error
+                found = parse_json(settings, record({"feature_size": whole(most=_MOST_FEATURES)}))
+            except Damaged as error:
+                raise EluteError(f"{settings} has no 'feature_size' ({error}); add it or remove the file") from None
+            return int(found["feature_size"])
     return None
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute._util.files import write_text
+from elute._util.folders import write_folder
 from elute.cells.factors import is_position, to_rows
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -46,12 +47,23 @@ def write(form: str, folder: Path, fit: Fit, log: ClickLog, source: object, feat
     if form == "xgboost":
         xgboost.refuse_names(features)
     found = groups.select_usable(read_pages(source, _choose_columns(log, places.column), features, log.survey.factors))
-    pages = found.pages
-    if not len(pages.documents):
+    if not len(found.pages.documents):
         raise EluteError(f"{log.engine.label} has no page with a click and a second document: nothing to compare")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in (SUMMARY, *(name for names in FILES.values() for name in names)):
-        (folder / name).unlink(missing_ok=True)
+    with write_folder(folder, SUMMARY, (name for names in FILES.values() for name in names)) as new:
+        return _write_files(form, new, fit, log, features, found, places, weight)
+
+
+def _write_files(
+    form: str,
+    folder: Path,
+    fit: Fit,
+    log: ClickLog,
+    features: Features,
+    found: groups.Usable,
+    places: Places,
+    weight: NDArray[np.float64],
+) -> dict[str, Any]:
+    pages = found.pages
     left = {"pages_without_click": found.without_click, "pages_of_one_document": found.of_one}
     codes = None
     if form == "lightgbm":

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from elute._util.atomic import is_stream
 from elute._util.files import write_parquet
+from elute._util.paths import refuse_harm
 from elute._util.text import to_one_line
 from elute.cells.filters import Filters
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
@@ -61,6 +63,7 @@ def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple
     if wanted.filters and wanted.log is None:
         raise EluteError("`where=`, `max_position=` and `min_factor_impressions=` filter a log: give `log=` too")
     target = None if out is None else Path(out)
+    _refuse_harm(fit, form, target, wanted)
     written, made = (
         _export_bundle(fit, form, target, wanted) if form in BUNDLES else _export_judgments(fit, form, target, wanted)
     )
@@ -78,6 +81,12 @@ def export(fit: Fit, form: str, out: str | Path | None, wanted: Wanted) -> tuple
     if not fit.converged:
         fields["warnings"].append(f"the fit did not converge ({fit.reason}); its figures may be far off")
     return fields, made
+
+
+def _refuse_harm(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> None:
+    """Nothing that is read is written over, also not by what stands beside judgments."""
+    for target in (out, None if out is None else name_evidence(out)):
+        refuse_harm(target, [fit.folder, wanted.log, wanted.features, wanted.labels], folder=form in BUNDLES)
 
 
 def _export_judgments(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> tuple[dict[str, Any], Judgments]:
@@ -100,7 +109,7 @@ def _export_judgments(fit: Fit, form: str, out: Path | None, wanted: Wanted) -> 
             "column `known` tells which"
         )
     fields = {
-        "files": [] if out is None else [out.name, name_evidence(out).name],
+        "files": [] if out is None else [path.name for path in (out, name_evidence(out)) if path is not None],
         "queries": made.queries,
         "judgments": len(made.doc),
         "known": known,
@@ -124,9 +133,10 @@ def tabulate(made: Judgments, wanted: Wanted) -> pa.Table:
     return pa.table({wanted.query: made.query, wanted.doc: made.doc, "grade": made.grade, **support})
 
 
-def name_evidence(out: Path) -> Path:
-    """The file beside judgments that says what each of them rests on: no format has room for it."""
-    return out.with_name(f"{out.name}.evidence.parquet")
+def name_evidence(out: Path) -> Path | None:
+    """The file beside judgments that says what each of them rests on: no format has room for it. Beside a device or a
+    pipe there is no place for it."""
+    return None if is_stream(out) else out.with_name(f"{out.name}.evidence.parquet")
 
 
 def write_judgments(form: str, out: Path, made: Judgments, wanted: Wanted) -> list[str]:
@@ -136,7 +146,9 @@ def write_judgments(form: str, out: Path, made: Judgments, wanted: Wanted) -> li
         warnings = ranklib.write(out, made, features)
     else:
         warnings = {"quepid": quepid.write, "opensearch": opensearch.write, "trec": trec.write}[form](out, made)
-    write_parquet(name_evidence(out), tabulate(made, wanted))
+    evidence = name_evidence(out)
+    if evidence is not None:
+        write_parquet(evidence, tabulate(made, wanted))
     return warnings
 
 

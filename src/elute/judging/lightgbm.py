@@ -15,7 +15,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from elute._util.files import write_atomically
+from elute._util.atomic import write_atomically
 from elute.io.features import Features
 from elute.judging.groups import GroupRows
 from elute.judging.numerals import format_shortest

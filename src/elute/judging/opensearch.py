@@ -6,7 +6,7 @@ import json
 from itertools import groupby
 from pathlib import Path
 
-from elute._util.files import write_atomically
+from elute._util.atomic import write_atomically
 from elute.judging.judgments import Judgments
 
 NAME = "Judgments from clicks (elute)"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elute._util.files import write_atomically
+from elute._util.atomic import write_atomically
 from elute.judging.judgments import Judgments
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute._util.files import write_atomically
+from elute._util.atomic import write_atomically
 from elute._util.matching import id_columns, match
 from elute.errors import EluteError
 from elute.io.features import Features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elute._util.files import write_atomically
+from elute._util.atomic import write_atomically
 from elute.errors import EluteError
 from elute.judging.judgments import Judgments
 

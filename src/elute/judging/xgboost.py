@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elute._util.files import write_atomically, write_parquet
+from elute._util.atomic import write_atomically
+from elute._util.files import write_parquet
 from elute.errors import EluteError
 from elute.io.features import Features
 from elute.judging.groups import GroupRows

@@ -51,7 +51,7 @@ def count_partitions(
     out: Sequence[NDArray[Any]],
 ) -> tuple[int, int]:
     """How many items and cells some consecutive partitions have; `split`: which, of so many splits of their items.
-    `bits`: of a partition's number, where these are missing in queries' keys. `a`, `b`: as long as a partition's rows.
+    `bits`: of a partition's number, which are then part of queries' keys. `a`, `b`: as long as a partition's rows.
     `out` gets of items their keys, the keys of their first row's query, and how many cells they have; and of cells, in
     the order of items and factors, factor, impressions and clicks."""
     return _count_partitions(*stored, bases, starts, *parts, *split, bits, code_bits, a, b, *out)

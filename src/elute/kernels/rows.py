@@ -1,9 +1,10 @@
 """Rows of a log on their way to cells: each goes into one of many partitions, small enough to be counted in the cache.
 
-All rows of an item are in one partition, and where items lie within queries all rows of a query. A row takes 16 bytes:
-the item's key, and a word of the query's key, the factor's code and the click. The partition says some bits of the
-query's key, which make room; where that is not enough, or a query's whole key is wanted, factor and click take 4 bytes
-more. Rows that are counts take 16 more for these.
+All rows of an item are in one partition, and where items lie within queries all rows of a query: which, its place
+says, a hash that is the same in every run, as keys are not. A row takes 16 bytes: the item's key, and a word of the
+query's key, the factor's code and the click. That leaves fewer bits of the query's key, but queries in other partitions
+need not be told apart; where that is not enough, or a query's whole key is wanted, factor and click take 4 bytes more.
+Rows that are counts take 16 more for these.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def choose_layout(rows: int, factors: int, by_query: bool, whole: bool) -> RowLa
     bits = 0 if rows < ROWS_IN_ONE else min((rows // ROWS_A_PARTITION).bit_length(), MOST_BITS)
     code_bits = max(factors - 1, 1).bit_length() + 1
     lost = max(code_bits - bits, 0) if by_query else 0
-    # Two queries that agree in what is left of their keys would be one: as rare as with whole keys, or very rare.
+    # Two queries of a partition that agree in what is left of their keys would be one: as rare as with whole keys, or
+    # very rare.
     narrow = not whole and (lost <= 2 or rows * rows < 1 << max(44 - lost, 0))
     return RowLayout(bits, code_bits, by_query, not narrow)
 
@@ -77,6 +79,7 @@ def make_room(rows: int, layout: RowLayout, weighted: bool) -> StoredRows:
 def scatter_rows(
     item: Keys,
     query: Keys,
+    places: Keys,
     factor: Codes,
     clicks: NDArray[np.uint8],
     bits: int,
@@ -94,9 +97,8 @@ def scatter_rows(
     n = item.shape[0]
     shift = _MAX - np.uint64(bits)
     place = np.zeros(1 << bits, np.int64)
-    by = query if by_query else item
     for i in range(n):
-        place[((by[i] * _ODD) >> _ONE) >> shift] += 1
+        place[((places[i] * _ODD) >> _ONE) >> shift] += 1
     total = 0
     for part in range(place.shape[0]):
         here = place[part]
@@ -104,13 +106,12 @@ def scatter_rows(
         place[part] = base + total
         total += here
     starts[place.shape[0]] = total
-    drop, known = np.uint64(bits), np.uint64(code_bits)
+    known = np.uint64(code_bits)
     has_query, has_clicks = query.shape[0] > 0, clicks.shape[0] > 0
     for i in range(n):
         if factor[i] < 0:
             return False
-        mixed = by[i] * _ODD
-        home = np.int64((mixed >> _ONE) >> shift)
+        home = np.int64(((places[i] * _ODD) >> _ONE) >> shift)
         at = place[home]
         place[home] += 1
         code = np.uint64(factor[i]) << _ONE
@@ -121,7 +122,7 @@ def scatter_rows(
             codes[at] = np.uint32(code)
             words[2 * at + 1] = query[i] if has_query else np.uint64(0)
         elif by_query:
-            words[2 * at + 1] = (((mixed << drop) >> known) << known) | code
+            words[2 * at + 1] = (((query[i] * _ODD) >> known) << known) | code  # numbers in a row differ there, too
         else:
             words[2 * at + 1] = code
         if order.shape[0] > 0:

@@ -11,12 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from elute._util.threads import map_threads
 from elute.cells.counts import Cells
+from elute.estimate.solve.effect_errors import find_effect_covariance, tie
+from elute.estimate.solve.effects import EffectSpace
 from elute.estimate.solve.laplacian import conjugate_gradients, diagonal, grounded_laplacian, multiply
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.standard_errors import invert_scaled, link_informed, project
+from elute.identify.effects.design import EffectDesign
 from elute.identify.information import find_references
 from elute.kernels.unionfind import find_roots, singletons
 
@@ -31,17 +35,52 @@ _SHARE, _STEPS = 1e-4, 2_000
 
 class Covariance(NamedTuple):
     """Of log o to the component's reference, by factor: its variance, NaN where nothing ties the two; `row` of the
-    factors in `matrix`, which is empty where there are too many of them."""
+    factors in `matrix`, which is empty where there are too many of them. Where a formula ties factors, `effects` is the
+    covariance of what is then estimated and `design` has a row of these for each factor, less its reference's."""
 
     variance: Floats
     reference: NDArray[np.int64]
     row: Codes
     matrix: Floats
+    design: csr_array | None = None
+    effects: Floats | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether all of it is here, not only draws."""
+        return bool(len(self.matrix)) or self.effects is not None
 
     @property
     def relative_error(self) -> float:
         """Of a standard error, about; 0 where none was drawn."""
-        return 0.0 if len(self.matrix) or not (self.row >= 0).any() else (2 * DRAWS) ** -0.5
+        return 0.0 if self.held or not (self.row >= 0).any() else (2 * DRAWS) ** -0.5
+
+    def spread(self, scores: csr_array) -> Floats:
+        """V·U of each row of `scores`, over the factors with a `row`; only where it is `held`."""
+        inside = self.row >= 0
+        if self.design is None or self.effects is None:
+            return np.asarray(scores[:, inside] @ self.matrix)
+        rows = self.design[inside]
+        return np.asarray(rows @ ((scores[:, inside] @ rows) @ self.effects).T).T
+
+
+def find_tied_covariance(
+    design: EffectDesign, cells: Cells, w: Floats, propensity: Floats, component: Codes
+) -> Covariance:
+    """As `find_covariance`, where a formula ties propensities."""
+    n, reference = len(propensity), find_references(propensity, component)
+    span, with_reference = tie(design, *cells[:2], w, reference)
+    space = EffectSpace.of(design, span)
+    tied = with_reference & (propensity > 0)
+    free = tied & (reference != np.arange(n))
+    row = np.where(free, np.cumsum(free) - 1, -1).astype(np.int32)
+    if len(space.kept) <= DENSE:
+        effects = find_effect_covariance(*cells[:2], w, space, None)
+        rows = csr_array(space.x - space.x[reference])
+        variance = np.asarray((rows @ effects * rows.toarray()).sum(axis=1))
+        return Covariance(np.where(tied, variance, np.nan), reference, row, np.empty((0, 0)), rows, effects)
+    drawn = _draw_variances(cells, w, reference, space.x)
+    return Covariance(np.where(tied, drawn, np.nan), reference, row, np.empty((0, 0)))
 
 
 def find_covariance(cells: Cells, w: Floats, propensity: Floats, component: Codes) -> Covariance:
@@ -58,12 +97,25 @@ def find_covariance(cells: Cells, w: Floats, propensity: Floats, component: Code
         matrix = invert_scaled(grounded_laplacian(*cells[:2], w, row, int(free.sum())))
         out[free] = np.diagonal(matrix)
         return Covariance(out, reference, row, matrix)
-    rng, scale = np.random.default_rng(_SEED), diagonal(*cells[:2], w, n)
+    drawn = _draw_variances(cells, w, reference, None)
+    return Covariance(np.where(tied, drawn, np.nan), reference, row, np.empty((0, 0)))
+
+
+def _draw_variances(cells: Cells, w: Floats, reference: NDArray[np.int64], x: csr_array | None) -> Floats:
+    """By factor; `x`: the effects that log propensities are sums of, if a formula ties them."""
+    n, rng = len(reference), np.random.default_rng(_SEED)
+    scale = diagonal(*cells[:2], w, n)
+
+    def multiply_tied(v: Floats) -> Floats:
+        return multiply(*cells[:2], w, v) if x is None else np.asarray(x.T @ multiply(*cells[:2], w, x @ v))
 
     def draw(coins: NDArray[np.int8]) -> Floats:
         noise = project(*cells[:2], w, coins.astype(np.float64) * 2.0 - 1.0, n)  # signs are as good as normal draws
-        u = conjugate_gradients(lambda v: multiply(*cells[:2], w, v), noise, scale, _SHARE, _STEPS).x
+        if x is None:
+            u = conjugate_gradients(multiply_tied, noise, scale, _SHARE, _STEPS).x
+        else:
+            u = x @ conjugate_gradients(multiply_tied, x.T @ noise, x.power(2).T @ scale, _SHARE, _STEPS).x
         return np.asarray((u - u[reference]) ** 2 / DRAWS)
 
-    drawn = sum(map_threads(draw, [rng.integers(2, size=len(w), dtype=np.int8) for _ in range(DRAWS)]))
-    return Covariance(np.where(tied, drawn, np.nan), reference, row, np.empty((0, 0)))
+    drawn = map_threads(draw, [rng.integers(2, size=len(w), dtype=np.int8) for _ in range(DRAWS)])
+    return np.asarray(sum(drawn))

@@ -34,6 +34,9 @@ _BORROWED = 20.0
 _AT_ONCE = 20_000
 """Clusters whose effects are computed at a time."""
 
+_NUMBERS = 12_000_000
+"""Effects of clusters on factors that are computed at a time where a formula ties these, however many they are."""
+
 FEWEST = 2
 """Clusters below which their dependence cannot be told, and is not taken in."""
 
@@ -105,13 +108,15 @@ def sum_squares(scores: ScoreParts, covariance: Covariance) -> tuple[Floats, Flo
     n, inside = len(covariance.variance), covariance.row >= 0
     table = csr_array((scores.amount, (scores.cluster, scores.factor)), shape=(scores.clusters, n))
     squares, fourths = np.zeros(n), np.zeros(n)
-    for first in range(0, scores.clusters, _AT_ONCE):
-        some = table[first : first + _AT_ONCE][:, inside]
-        if len(covariance.matrix):
-            z = some @ covariance.matrix
+    at_once = _AT_ONCE if covariance.effects is None else max(1, _NUMBERS // max(n, 1))
+    for first in range(0, scores.clusters, at_once):
+        part = table[first : first + at_once]
+        if covariance.held:
+            z = covariance.spread(part)
             squares[inside] += (z**2).sum(axis=0)
             fourths[inside] += (z**4).sum(axis=0)
         else:
+            some = part[:, inside]
             some.sum_duplicates()
             squares[inside] += some.power(2).sum(axis=0)
             fourths[inside] += some.power(4).sum(axis=0)

@@ -21,9 +21,9 @@ from elute.estimate.partitioned.items import select_items
 from elute.estimate.priors.gamma import CellInformation, Population, fit_population, weigh_cells
 from elute.estimate.solve import boundary
 from elute.estimate.solve.laplacian import diagonal
-from elute.estimate.solve.problem import Floats, find_scales
+from elute.estimate.solve.problem import Floats, Problem, find_scales
 from elute.identify.information import find_references
-from elute.known.covariance import Covariance, find_covariance
+from elute.known.covariance import Covariance, find_covariance, find_tied_covariance
 from elute.known.dependence import Dependence, find_effects, score_impressions, score_items, sum_squares
 from elute.known.sample import Sample
 from elute.known.shares import Shares, measure_order
@@ -100,7 +100,8 @@ class Precision:
             return None
         wanting = ~self.known & ~self.unclicked & ~self.is_reference
         times = (np.nan_to_num(self.log_se[wanting], nan=np.inf) / self.target) ** 2
-        further = float(self.sample.clicked[wanting] @ (times - 1.0))
+        clicked = np.maximum(self.sample.clicked[wanting], 0.5)  # of effects alone, one may be known without a click
+        further = float(clicked @ (times - 1.0))
         unseen = int(self.unclicked.sum()) * self.design_effect / self.target**2
         return int(np.ceil(further + unseen)) if np.isfinite(further) else None
 
@@ -155,7 +156,7 @@ def measure(
     sessions, and what reads the cells by each. `notes`: what is to be said of all this."""
     progress("measuring what is known", 0, 0)
     problem, n = sample.problem, sample.problem.n_factors
-    unclicked = np.asarray(sample.clicked == 0)
+    unclicked = np.asarray(sample.part == boundary.NOWHERE)
     if unclicked.all():
         return _know_nothing(sample, target)
     main = boundary.find_main_parts(sample.clicked, problem.component, sample.part)
@@ -166,7 +167,7 @@ def measure(
     totals = sample.shown, sample.clicked
     info = weigh_cells(problem.cells, o, fit_population(problem.cells, o, np.zeros(n), problem.component, totals))
     weighted = info.expected * sample.weight.repeat(np.diff(problem.cells.offsets))
-    covariance = find_covariance(problem.cells, weighted, o, problem.component)
+    covariance = _find_covariance(problem, weighted, o)
     found = _find_dependence(sample, o, info, covariance, query, clusters)
     plain = np.sqrt(covariance.variance)
     log_se = plain if found is None else plain * np.sqrt(found.effect)
@@ -189,6 +190,12 @@ def measure(
         shares,
         said,
     )
+
+
+def _find_covariance(problem: Problem, w: Floats, o: Floats) -> Covariance:
+    if problem.design is None:
+        return find_covariance(problem.cells, w, o, problem.component)
+    return find_tied_covariance(problem.design, problem.cells, w, o, problem.component)
 
 
 def _know_nothing(sample: Sample, target: float) -> Precision:
@@ -214,8 +221,8 @@ def _find_dependence(
     if (query is None or sample.query is None) and not clusters:
         return None
     poisson = covariance
-    if len(covariance.matrix):
-        poisson = find_covariance(problem.cells, info.given, o, problem.component)
+    if covariance.held:
+        poisson = _find_covariance(problem, info.given, o)
     if query is not None and sample.query is not None:
         scores = score_items(problem.cells, o, sample.query)
         found.append(find_effects(query, scores, poisson, _find_baseline(sample, info.given, poisson), info.boost))
@@ -234,7 +241,7 @@ def _find_dependence(
 
 def _find_baseline(sample: Sample, w: Floats, poisson: Covariance) -> Floats:
     """By factor: the squares that independent clicks give. With V at hand, V·L·V = V."""
-    if len(poisson.matrix):
+    if poisson.held:
         return poisson.variance
     return diagonal(*sample.problem.cells[:2], w, sample.problem.n_factors)
 

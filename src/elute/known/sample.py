@@ -8,17 +8,19 @@ was counted (`canonical`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.cells.canonical import hash_items
 from elute.cells.counts import Cells, Counts, Membership
 from elute.cells.partitions import Partition, Partitions
 from elute.estimate.partitioned.items import join_cells, select_items
-from elute.estimate.partitioned.work import CrossingTask, Outline, OutlineTask, pose_partition, unite_links
-from elute.estimate.solve import boundary
+from elute.estimate.partitioned.tied import tie_partitions
+from elute.estimate.partitioned.work import Outline, OutlineTask, pose_partition
+from elute.estimate.solve.effect_boundary import find_problem_parts
 from elute.estimate.solve.problem import (
     Codes,
     Floats,
@@ -29,10 +31,9 @@ from elute.estimate.solve.problem import (
     pose,
     total_by_factor,
 )
-from elute.identify.components import number_components
 from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
-from elute.known.canonical import hash_items, rank_items, rank_queries
+from elute.known.canonical import rank_items, rank_queries
 
 CELLS = 1_000_000
 """Cells up to which all are used, and about as many of a sample."""
@@ -82,7 +83,7 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
     n = whole.n_factors
     cells = choose_size(n) if cells is None else cells
     shown, clicked = (total_by_factor(whole.cells.factor, amounts, n) for amounts in whole.cells[2:])
-    part = boundary.find_parts(whole.cells, n)[0]
+    part = find_problem_parts(whole)
     hashed, members = hash_items(whole.cells), counts.membership
     rank = None if members is None else rank_queries(hashed, members.item, members.query, members.queries)
     query = None if members is None else _find_queries(members, whole.n_items)
@@ -99,7 +100,11 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
     position = np.full(whole.n_items, -1)
     position[chosen] = np.arange(len(chosen))
     return Sample(
-        Problem(select_items(whole.cells, chosen), whole.merged, whole.component, whole.factors),
+        replace(
+            whole,
+            cells=select_items(whole.cells, chosen),
+            design=None if whole.design is None else whole.design.roughen(),
+        ),
         weight,
         fair,
         position,
@@ -123,12 +128,9 @@ def sample_partitions(partitions: Partitions, plan: MergingPlan | None, cells: i
     n = int(codes.max()) + 1
     cells = choose_size(n) if cells is None else cells
     outline = partitions.map_reduce(OutlineTask(codes, n), Outline.merge)
-    links = partitions.map_reduce(CrossingTask(codes, outline.clicked_root, outline.clicked > 0), unite_links)
-    edges = np.stack((links // n, links % n), axis=1).astype(np.int32)
-    part = boundary.find_strong_parts(outline.clicked_root, outline.clicked > 0, edges)
+    tied = tie_partitions(partitions, codes, outline)
     drawn = partitions.map_reduce(DrawTask(codes, cells, outline.cells), Drawn.merge)
-    component = number_components(outline.root, outline.shown.astype(np.int64)).of_factor
-    problem = Problem(drawn.cells, codes, component, partitions.factors)
+    problem = Problem(drawn.cells, codes, tied.component, partitions.factors, tied.rough)
     items = int(outline.items_by_clicks.sum())
     return Sample(
         problem,
@@ -139,7 +141,7 @@ def sample_partitions(partitions: Partitions, plan: MergingPlan | None, cells: i
         None,
         outline.shown,
         outline.clicked,
-        part,
+        tied.part,
         items,
     )
 

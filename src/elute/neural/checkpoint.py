@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute._util.npz import write_npz
+from elute.door.arrays import read_arrays
+from elute.door.fields import Damaged
 from elute.errors import EluteError
 
 
@@ -26,17 +27,18 @@ def save(path: str | Path, tree: Any) -> None:
 def load(path: str | Path, like: Any) -> Any:
     """The tree that was saved, in the shape of `like`; lengths may differ only where `like` is empty."""
     try:
-        with np.load(path, allow_pickle=False) as saved:
-            leaves = {name: saved[name] for name in saved.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as reason:
+        leaves = read_arrays(path)
+    except Damaged as reason:
         raise EluteError(f"{path} is not a readable checkpoint ({reason}); delete it to start over") from reason
     wanted, structure = jax.tree_util.tree_flatten_with_path(like)
     named = [(jax.tree_util.keystr(where), leaf) for where, leaf in wanted]
     if {name for name, _ in named} != leaves.keys():
         raise EluteError(f"{path} is a checkpoint of another learner; use the settings it was made with, or delete it")
     for name, leaf in named:
-        if leaf.size and leaves[name].shape != leaf.shape:
-            have, want = leaves[name].shape, leaf.shape
+        found, own = leaves[name], np.asarray(leaf)
+        fits = found.shape == own.shape or (not own.size and found.shape[1:] == own.shape[1:])
+        if not fits or found.dtype != own.dtype:
+            have, want = (found.dtype, own.dtype) if fits else (found.shape, own.shape)
             raise EluteError(
                 f"{path} has {have} for {name}, where this learner has {want}; use its settings, or delete it"
             )

@@ -20,10 +20,21 @@ from elute.neural.learner import Learner, State, score_documents
 from elute.neural.metrics import GradedDocuments, ndcg, to_graded_documents
 from elute.neural.networks import Key
 from elute.neural.sources import BatchSource, Online
+from elute.options.kinds import Whole
+from elute.options.table import OPTIONS
+from elute.options.takes import declares
 from elute.progress import Progress, silent
 from elute.ranking.data import RankingData
 
 
+@declares(
+    steps=OPTIONS["steps"],
+    batch=OPTIONS["batch"],
+    fused=Whole(1),
+    every=Whole(1),
+    patience=OPTIONS["patience"],
+    k=Whole(1),
+)
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """How long and how to train; the defaults are those of the UPE paper (5.1)."""
@@ -99,6 +110,8 @@ def train(
     run = _TrainingRun(state, state, np.float32(-1), np.int32(0), source.changing_arrays(), nothing)
     if checkpoint is not None and Path(checkpoint).exists():
         run = _TrainingRun(*checkpoints.load(checkpoint, run))
+        if not len(run.history) or run.history[-1, 0] != np.float32(run.state.step):
+            raise EluteError(f"{checkpoint} does not fit together; delete it to start over")
         source = source.replace_arrays(run.changing)
     held = None if validation is None else to_graded_documents(validation)
     while int(run.state.step) < settings.steps and not _is_stopped(run, settings):
@@ -163,17 +176,14 @@ def _is_stopped(run: _TrainingRun, settings: Settings) -> bool:
 
 
 def _check(settings: Settings, source: BatchSource, validation: RankingData | None) -> None:
-    for name in ("steps", "batch", "fused", "every", "k"):
-        if getattr(settings, name) < 1:
-            raise EluteError(f"{name} must be at least 1; it is {getattr(settings, name)}")
     if settings.every % settings.fused:
         raise EluteError(f"every ({settings.every}) must be a multiple of fused ({settings.fused})")
     if isinstance(source, Online) and source.every % settings.fused:
         raise EluteError(
             f"lists are renewed every {source.every} steps, which must be a multiple of fused ({settings.fused})"
         )
-    if settings.patience is not None and (settings.patience < 1 or validation is None):
-        raise EluteError("patience must be at least 1 and needs validation data; pass `validation=`")
+    if settings.patience is not None and validation is None:
+        raise EluteError("patience counts validations and needs validation data; pass `validation=`")
     if validation is not None and validation.features.shape[1] != source.shape[0]:
         have, want = validation.features.shape[1], source.shape[0]
         raise EluteError(f"validation documents have {have} features, training documents {want}; they must be the same")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elute.door.fields import Damaged
 from elute.ranking.normalise import LogStandard, split_rows
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -19,6 +20,35 @@ def numpy_scores(network: Arrays, features: ArrayLike) -> NDArray[np.float32]:
     """The scores of documents; a higher score ranks higher."""
     rows = np.asarray(features, np.float32)
     return np.concatenate([_scores(network, part) for part in split_rows(rows)])
+
+
+def require_network(network: Arrays, n_features: int) -> None:
+    """`Damaged` where arrays are not those of a network of so many features: layer by layer as wide as the one before,
+    all of numbers."""
+    rest, width = dict(network), n_features
+    for name in ("mean", "sd") if "mean" in rest or "sd" in rest else ():
+        _require_shape(rest, name, (n_features,))
+    layer = 0
+    while f"weight_{layer}" in rest:
+        wide = rest[f"weight_{layer}"].shape[1] if rest[f"weight_{layer}"].ndim == 2 else 0
+        _require_shape(rest, f"weight_{layer}", (width, wide))
+        _require_shape(rest, f"bias_{layer}", (wide,))
+        width, layer = wide, layer + 1
+    if "base" in rest:
+        _require_shape(rest, "base", (width,))
+    elif layer == 0 or width != 1:
+        raise Damaged(f"it is not a network of the {n_features} features of the ranker")
+    if rest:
+        raise Damaged(f"'{next(iter(rest))}' does not belong there")
+
+
+def _require_shape(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> None:
+    """Take an array out, which must be of this shape and finite."""
+    array = arrays.pop(name, None)
+    if array is None or array.shape != shape or not array.size:
+        raise Damaged(f"'{name}' is not an array of the shape {shape}")
+    if array.dtype.kind != "f" or not np.isfinite(array).all():
+        raise Damaged(f"'{name}' holds what are not numbers")
 
 
 def _scores(network: Arrays, x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -79,6 +79,9 @@ def _look_up_vectors(factors: pa.Table, vectors: pa.Table, keys: list[str], name
         kind = vectors[column].type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             raise EluteError(f"bias feature '{column}' is not numeric but {kind}")
+    for column in keys:
+        if pa.types.is_nested(vectors[column].type):
+            raise EluteError(f"the key '{column}' of bias features holds {vectors[column].type}, which no bias is")
     rows: dict[tuple[object, ...], int] = {}
     for number, key in enumerate(zip(*(vectors[column].to_pylist() for column in keys), strict=True)):
         if rows.setdefault(key, number) != number:

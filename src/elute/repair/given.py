@@ -63,8 +63,11 @@ def _align(check: Check, given: Given, named: pa.Table, column: str) -> Floats:
     try:
         casted = pa.table({key: table[key].cast(named[key].type) for key in keys})
         known = casted.append_column("elute_value", table[column].cast(pa.float64()))
-    except pa.ArrowInvalid as error:
+        beyond = np.isinf(known["elute_value"].to_numpy()) | (known["elute_value"].to_numpy() < 0)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise EluteError(f"the columns of {label} do not match the log's ({error})") from error
+    if beyond.any():
+        raise EluteError(f"{label}: '{column}' is below 0 or infinite in {int(beyond.sum()):,} rows; correct them")
     numbered = named.append_column("elute_row", pa.array(np.arange(named.num_rows)))
     joined = numbered.join(known, keys=keys, join_type="inner")
     values = np.full(named.num_rows, np.nan)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from elute.cells.factors import describe_some, to_rows
 from elute.checking.check import Check
 from elute.errors import EluteError
+from elute.identify.effects.constraints import join_factors
+from elute.identify.effects.independent import keep_independent
 from elute.identify.merged import measure_merged
-from elute.kernels.merge import merge_factors
 from elute.repair.distortion.bounds import MergeBound, merge_bound
 from elute.repair.features import bias_features
 from elute.repair.merge import find_minimum_merges
@@ -40,6 +41,8 @@ def plan_merges(
     """
     known = bias_features(check.counts.factors, features, vectors, weights)
     pairs, costs = find_minimum_merges(known, check.found.of_factor)
+    needed = keep_independent(pairs, check.structure.root, check.log.survey.factors)
+    pairs, costs = pairs[needed], costs[needed]
     return make_plan(check, pairs, costs, bound_merges(check, pairs, propensity), date)
 
 
@@ -60,7 +63,7 @@ def make_plan(
         pairs=tuple(Pair(*fields) for fields in zip(left, right, costs.tolist(), *known, strict=True)),
         bound=None if bounds is None else bounds.diameter,
         bound_scale=None if bounds is None else name_scale(check),
-        merged=measure_merged(merge_factors(factors.num_rows, pairs), check.log.survey.impressions),
+        merged=measure_merged(join_factors(check.log.survey.factors, pairs), check.log.survey.impressions),
     )
 
 

@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 from elute._util.files import write_text
 from elute.cells.counts import Counts
 from elute.cells.factors import describe_some, find_rows, index_rows, row_key
+from elute.cells.formula import formula_of
+from elute.door.json_file import read_json
 from elute.errors import EluteError
+from elute.identify.effects.constraints import join_factors
 from elute.identify.merged import MergedFactors, measure_merged
 from elute.kernels.merge import add_cells, merge_cells, merge_factors
 from elute.repair.card import describe_plan
 from elute.repair.distortion.fields import Consequence, QueryFlips
+from elute.repair.files.kinds import plan_kind
 from elute.repair.steps import Pair, Row, Swap, read_swap
 from elute.results.base import Fields, Result
 from elute.results.card import Card
@@ -138,11 +142,13 @@ class MergePlan(Plan):
         return codes.reshape(-1, 2)
 
     def measure_merged(self, factors: pa.Table, impressions: NDArray[np.int64]) -> MergedFactors | None:
-        return measure_merged(merge_factors(factors.num_rows, self.pairs_of(factors)), impressions)
+        return measure_merged(join_factors(factors, self.pairs_of(factors)), impressions)
 
     def apply(self, counts: Counts) -> Counts:
         """Counts whose merged factors are one; merging is transitive. A merged factor goes by the name of
-        its first member."""
+        its first member. Where a formula ties factors the plan constrains effects, and counts stay as they are."""
+        if formula_of(counts.factors) is not None:
+            return counts
         codes = merge_factors(counts.n_factors, self.pairs_of(counts.factors))
         cells = merge_cells(counts.offsets, counts.factor, counts.impressions, counts.clicks, codes)
         first = np.unique(codes, return_index=True)[1]
@@ -243,26 +249,24 @@ def _find_item_codes(items: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
 def load(path: str | Path) -> MergePlan | SwapPlan:
     """Read a plan from its file."""
     try:
-        fields = json.loads(Path(path).read_text(encoding="utf-8"))
-        provenance = Provenance.from_fields(fields["provenance"])
-        head = (provenance, fields["components_before"], fields["components_after"], fields["cost"])
-        if fields["method"] == "merge":
-            pairs = tuple(Pair(**pair) for pair in fields["pairs"])
-            said = MergedFactors.from_fields(fields), Consequence.from_fields(fields)
-            return MergePlan(*head, pairs, fields["bound"], fields.get("bound_scale"), *said)
-        return SwapPlan(
-            *head,
-            swaps=tuple(read_swap(swap) for swap in fields["swaps"]),
-            parts_before=fields["parts_before"],
-            parts_after=fields["parts_after"],
-            infeasible=tuple(fields["infeasible"]),
-            precision=tuple(fields.get("precision", ())),
-            designs=tuple(fields["designs"]),
-            history=tuple(fields.get("history", ())),
-            forecast={name: fields[name] for name in FORECAST},
-            limits={name: fields[name] for name in LIMITS},
-        )
+        fields = read_json(path, plan_kind, "a plan that elute wrote", "make it again")
     except FileNotFoundError:
         raise EluteError(f"there is no plan '{path}'; make one with `elute.merge` or `elute.swap`") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise EluteError(f"{path} is not a plan that elute wrote ({error}); make it again") from error
+    provenance = Provenance.from_fields(fields["provenance"])
+    head = (provenance, fields["components_before"], fields["components_after"], fields["cost"])
+    if fields["method"] == "merge":
+        pairs = tuple(Pair(**pair) for pair in fields["pairs"])
+        said = MergedFactors.from_fields(fields), Consequence.from_fields(fields)
+        return MergePlan(*head, pairs, fields["bound"], fields.get("bound_scale"), *said)
+    return SwapPlan(
+        *head,
+        swaps=tuple(read_swap(swap) for swap in fields["swaps"]),
+        parts_before=fields["parts_before"],
+        parts_after=fields["parts_after"],
+        infeasible=tuple(fields["infeasible"]),
+        precision=tuple(fields.get("precision", ())),
+        designs=tuple(fields["designs"]),
+        history=tuple(fields.get("history", ())),
+        forecast={name: fields[name] for name in FORECAST},
+        limits={name: fields[name] for name in LIMITS},
+    )

@@ -30,19 +30,21 @@ def build(
     plan: MergePlan | SwapPlan | None = None,
     fits: Sequence[Fit] = (),
     audit: Mapping[str, Any] | None = None,
+    value: Mapping[str, Any] | None = None,
     files: Files,
     progress: Progress = silent,
 ) -> Report:
     """Check the log; it must stay open until the page is written. `files`: what the page's commands name."""
     for fit in fits:
         fit.require_columns(log.roles)
-    check = run_check(log, explore=1 < len(log.roles.bias) <= _EXPLORED, progress=progress)
+    several = 1 < len(log.roles.bias) <= _EXPLORED
+    check = run_check(log, explore=several, structures=False, progress=progress)
     if check.precision is not None and not check.reaches("estimable"):
         check = replace(check, bounds=find_bounds(check.precision, Assumptions(), progress))
     certificate: Certificate | None = None
     if log.roles.click is not None and log.survey.clicks.sum() > 0 and log.survey.factors.num_rows <= CERTIFIED:
         certificate = certify(check.counts, None, progress)
     progress("writing the page", 0, 0)
-    report = Report(check, certificate, plan, tuple(fits), audit, out=files.out)
+    report = Report(check, certificate, plan, tuple(fits), audit, out=files.out, value=value)
     call = log.invocation
     return replace(report, commands=list_commands(call, report, files), missing=list_missing(call, report, files))

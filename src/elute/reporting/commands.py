@@ -20,6 +20,7 @@ class Files(NamedTuple):
     plan: str | None
     fits: tuple[str, ...]
     audit: str | None
+    value: str | None
     out: str | None
 
 
@@ -41,9 +42,14 @@ def list_commands(call: Invocation, page: Report, files: Files) -> Lines:
         fits = files.fits if "models" in page.audit else ()
         command = _audit_command(call, fits, "assumptions" in page.audit, page.audit.get("options", {}))
         lines.append((f"{command} > {shlex.quote(files.audit)}", "the audit"))
+    if page.value is not None and files.value is not None:
+        options = spell_options(page.value.get("options", {}))
+        given = ["--fit", (files.fits or ("fit",))[0], *options, "--out", files.value]
+        lines.append((call.command("value", *given), "what rankings would earn"))
     given = ["--plan", files.plan] if files.plan is not None else []
     given += [word for folder in files.fits for word in ("--fit", folder)]
     given += ["--audit", files.audit] if files.audit is not None else []
+    given += ["--value", files.value] if files.value is not None else []
     return [*lines, (call.command("report", *given, "--out", files.out or "report.html"), "this page")]
 
 

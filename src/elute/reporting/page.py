@@ -19,7 +19,7 @@ from elute.judging.judgments import find_known
 from elute.repair.plan import MergePlan, SwapPlan
 from elute.reporting.document import render_document
 from elute.reporting.parts import Commands, Section
-from elute.reporting.sections import across, curves, moves, repair_plan, structure, usable, verdicts
+from elute.reporting.sections import across, curves, moves, repair_plan, structure, usable, verdicts, worth
 from elute.results.base import Fields, Result
 from elute.results.card import Card, Tone
 
@@ -31,7 +31,8 @@ _TILES = 6
 class Report(Result):
     """A page on a checked log, whose log must still be open. What is not given is left out of the page.
 
-    `certificate`: of `elute.certify`. `audit`: the fields of `elute audit --json`. `fits`: of `elute.fit`;
+    `certificate`: of `elute.certify`. `audit`: the fields of `elute audit --json`; `value`: those of
+    `elute value --json`. `fits`: of `elute.fit`;
     the one the audit selects, else the first, is set against click rates. `commands`: lines that make it all again,
     each with what it is for. `missing`: likewise, what would add what the page lacks.
     """
@@ -45,6 +46,7 @@ class Report(Result):
     missing: Sequence[tuple[str, str]] = ()
     out: str | None = None
     """Where the page is written to."""
+    value: Fields | None = None
 
     @cached_property
     def repaired(self) -> Check | None:
@@ -109,6 +111,8 @@ class Report(Result):
             found.append(moves.moves_section(self._main_fit, check.log.roles))
         if self.audit is not None:
             found += [verdicts.audit_section(self.audit), verdicts.assumptions_section(self.audit)]
+        if self.value is not None:
+            found.append(worth.value_section(self.value))
         found.append(structure.health_section(check))
         if self.commands:
             lead = "These commands produce the results on this page."

@@ -7,6 +7,7 @@ import shlex
 from elute.cells.factors import is_position
 from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY, Roles
 from elute.checking.check import Check
+from elute.checking.structures import propose
 from elute.engines.counts_folder.layout import is_counts
 from elute.fits.fit import Fit
 from elute.fits.folder import is_fit
@@ -16,6 +17,10 @@ from elute.results.invocation import Invocation
 def find_repair(check: Check, call: Invocation) -> tuple[str, str]:
     """What may bring the components together, and why; never by leaving out the position."""
     positions = {column for column in check.log.roles.bias if is_position(check.log.survey.factors, column)}
+    proposed = propose([one for one in check.structures or () if positions <= set(one.columns)])
+    if proposed is not None and proposed != str(check.log.roles.formula or ",".join(check.log.roles.bias)):
+        chosen = _name_log(check, call).with_option("bias", proposed)
+        return chosen.command("check"), "the richest structure that this log bears and does not contradict"
     repaired = [one for one in check.subsets or () if one.recoverable and positions <= set(one.bias)]
     if repaired:
         chosen = _name_log(check, call).with_option("bias", ",".join(repaired[-1].bias))

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from elute._util.files import write_text
+from elute.door.fields import mapping, plain
+from elute.door.json_file import read_json
 from elute.errors import EluteError
 from elute.results.card import Card
 
@@ -101,11 +103,9 @@ class Saved(Recorded):
 
 def read_fields(path: str | Path, kind: str, describe: Callable[[Fields], Card]) -> dict[str, Any]:
     """The fields of a file; they must be such as can be described."""
+    fields: dict[str, Any] = read_json(path, mapping(plain), f"a saved {kind}", "save it again")
     try:
-        fields = json.loads(Path(path).read_text(encoding="utf-8"))
-        if not isinstance(fields, dict):
-            raise TypeError("not a JSON object")
         describe(fields)
-    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         raise EluteError(f"{path} is not a saved {kind} ({problem!r}); save it again") from None
     return fields

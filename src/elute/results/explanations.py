@@ -116,6 +116,13 @@ EXPLANATIONS: dict[str, Explanation] = {
         "Rejected: try --groups COL with columns that might matter, and read 'linear' and 'affine' beside it.",
         _ASSUME,
     ),
+    "additivity": Explanation(
+        "audit --assumptions",
+        "Whether several bias columns act by the product of their effects, as a formula for --bias says.",
+        "Where two columns act otherwise together, propensities of the combinations that differ most are wrong.",
+        "Rejected: join the two columns that are named by ':' in the formula, and check that the log can bear it.",
+        "elute audit --assumptions --log demo/layouts.parquet --bias 'position + device + layout'",
+    ),
     "groups": Explanation(
         "audit --assumptions --groups COL",
         "Whether factors act alike for every value of a column: every device, country or query.",

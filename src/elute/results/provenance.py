@@ -10,6 +10,18 @@ from typing import Any, Self
 
 from elute._util.text import format_number
 from elute._util.urls import hide_secrets
+from elute.door.fields import each, mapping, maybe, record, scalar, text
+
+_NAMES = each(text, least=1, unique=True)
+
+PROVENANCE = record(
+    {"log": text, "item": _NAMES, "bias": _NAMES},
+    {
+        **dict.fromkeys(("date", "elute", "session", "impressions", "formula"), maybe(text)),
+        **dict.fromkeys(("filters", "options"), maybe(mapping(scalar))),
+    },
+)
+"""What a file may say of it."""
 
 
 @dataclass(frozen=True)
@@ -27,20 +39,23 @@ class Provenance:
     """What was read of the log; None where all of it was."""
     options: dict[str, Any] = field(default_factory=dict)
     """What a verb was given beside the log, as far as a command can repeat it."""
+    formula: str | None = None
+    """How the bias columns act together; None where every combination of their values stands for itself."""
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Self:
-        """As a file has it; raises KeyError, TypeError or ValueError where it is not one."""
+        """As a file has it that is of the kind `PROVENANCE`."""
         return cls(
-            str(fields["log"]),
-            [str(name) for name in fields["item"]],
-            [str(name) for name in fields["bias"]],
+            fields["log"],
+            list(fields["item"]),
+            list(fields["bias"]),
             fields.get("date"),
             str(fields.get("elute")),
             fields.get("session"),
             fields.get("impressions"),
             fields.get("filters"),
             dict(fields.get("options") or {}),
+            fields.get("formula"),
         )
 
     def with_options(self, **given: object) -> Self:

@@ -4,21 +4,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from elute._util.files import write_parquet
+from elute.door.fields import Damaged
+from elute.door.tables import Names, read_table, refusing
 from elute.errors import EluteError
 from elute.io.sessions import APART, Vocabulary
 from elute.sessions.fit import SessionFit, build_model
 
 if TYPE_CHECKING:
     from elute.clicks.base.model import ClickModel
+
+MODEL, QUERIES = "model.npz", "queries.parquet"
+_AGAIN = "fit again and save it there"
 
 
 def relevance_table(fit: SessionFit, item: list[str]) -> pa.Table:
@@ -40,17 +45,31 @@ def relevance_table(fit: SessionFit, item: list[str]) -> pa.Table:
 
 def write_model(folder: Path, fit: SessionFit, query: str) -> None:
     """The parameters, and the queries under this column's name."""
-    write_parquet(folder / "queries.parquet", pa.table({query: fit.vocabulary.queries}))
-    fit.model.save(folder / "model.npz")
+    write_parquet(folder / QUERIES, pa.table({query: fit.vocabulary.queries}))
+    fit.model.save(folder / MODEL)
 
 
-def read_model(folder: Path, name: str, items: tuple[pa.Array, ...], ranks: int) -> tuple[ClickModel[Any], Vocabulary]:
+def read_model(
+    folder: Path, summary: Mapping[str, Any], items: tuple[pa.Array, ...]
+) -> tuple[ClickModel[Any], Vocabulary]:
     """A model that was saved, and its vocabulary. `items`: queries and documents of `relevance.parquet`."""
-    queries = pq.read_table(folder / "queries.parquet")[0].combine_chunks()
-    queries = queries.chunk(0) if isinstance(queries, pa.ChunkedArray) else queries
-    vocabulary = Vocabulary(pc.binary_join_element_wise(*items, APART), queries)
-    model = build_model(name, vocabulary.n_documents, ranks, vocabulary.n_queries)
-    return model.load(folder / "model.npz"), vocabulary
+    if "ranks" not in summary or len(items) != 2:
+        raise EluteError(f"{folder / 'fit.json'} is not of a session click model, as {MODEL} beside it is; {_AGAIN}")
+    texts = [item.cast(pa.string()) for item in items]
+    vocabulary = Vocabulary(pc.binary_join_element_wise(*texts, APART), _read_queries(folder / QUERIES))
+    model = build_model(summary["model"], vocabulary.n_documents, summary["ranks"], vocabulary.n_queries)
+    return model.load(folder / MODEL), vocabulary
+
+
+def _read_queries(path: Path) -> pa.Array:
+    """In the order of their numbers."""
+    table = read_table(path, {}, _AGAIN)
+    with refusing(path, _AGAIN):
+        if table.num_columns != 1:
+            raise Damaged(f"it has {table.num_columns:,} columns, not one")
+        Names().check(table.column_names[0], table[0])
+    queries = table[0].combine_chunks()
+    return queries.chunk(0) if isinstance(queries, pa.ChunkedArray) else queries
 
 
 def split_items(documents: pa.Array) -> tuple[pa.Array, pa.Array]:

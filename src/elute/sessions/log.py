@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elute._util import scratch
 from elute.engines.duckdb.filtering import prepare_rows
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.sql import quoting, values
@@ -33,8 +33,8 @@ def open_pages(log: ClickLog, session: str | None) -> Iterator[tuple[Path, Sessi
     if not log.filters and isinstance(log.source, str | Path) and _is_readable(Path(log.source), columns):
         yield Path(log.source), columns
         return
-    with TemporaryDirectory(prefix="elute-") as scratch:
-        path = Path(scratch) / "pages.parquet"
+    with scratch.open_folder() as folder:
+        path = folder / "pages.parquet"
         _copy_pages(log, path, columns)
         yield path, columns
 

@@ -14,6 +14,9 @@ PROPENSITIES = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
 the UPE paper use them."""
 
 
+_MOST = 1_000
+
+
 def reciprocal_propensities(positions: int) -> Floats:
     """Examination 1/k of ranks k = 1, 2, …, as in Section 5.1.4 of the CMIP paper."""
     return 1.0 / np.arange(1, positions + 1)
@@ -30,6 +33,8 @@ def relevance_of_grades(grades: ArrayLike, top: int, noise: float = 0.1) -> Floa
         raise EluteError(f"the top grade is {top}; relevance needs a scale from 0 to at least 1")
     if not 0.0 <= noise <= 1.0:
         raise EluteError(f"click noise is {noise}; give a probability between 0 and 1")
+    if top > _MOST:
+        raise EluteError(f"the top grade is {top}, and relevance grows as 2 to its power; use grades up to {_MOST}")
     y = np.asarray(grades, np.float64)
     wrong = y[~((y >= 0) & (y <= top))]
     if len(wrong):

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elute._util.files import write_atomically, write_parquet
+from elute._util.atomic import is_stream, write_atomically
+from elute._util.files import write_parquet
 from elute.progress import Progress, silent
 from elute.simulation.world import Floats, SimulatedPages, World
 
@@ -29,10 +30,10 @@ SESSION, QUERY, DOC, POSITION, CONTEXT, SCORE, CLICK = (
 )
 
 
-def truth_path(log: str | Path) -> Path:
-    """`log.parquet` → `log.truth.parquet`."""
+def truth_path(log: str | Path) -> Path | None:
+    """`log.parquet` → `log.truth.parquet`; beside a device or a pipe there is no place for it."""
     path = Path(log)
-    return path.with_name(f"{path.stem}.truth.parquet")
+    return None if is_stream(path) else path.with_name(f"{path.stem}.truth.parquet")
 
 
 def write(
@@ -54,7 +55,9 @@ def write(
             pages += len(chunk.query)
             progress("simulating", pages, sessions)
         writer.close()
-        write_parquet(truth_path(path), truth_table(world))
+        truth = truth_path(path)
+        if truth is not None:
+            write_parquet(truth, truth_table(world))
     return rows
 
 

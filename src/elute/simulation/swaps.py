@@ -55,13 +55,17 @@ def _find_target(world: World, swap: Swap) -> _Target:
     row = _find_document(world, swap)
     query = int(np.searchsorted(world.data.offsets, row, side="right")) - 1
     length = min(world.width, int(np.diff(world.data.offsets)[query]))
-    place = int(swap.target[POSITION]) - 1
-    if not 0 <= place < length:
+    position = swap.target[POSITION]
+    if not isinstance(position, int) or not 1 <= position <= length:
         raise EluteError(
-            f"the plan shows {describe(swap.item)} at position {place + 1}; pages of its query have {length} results"
+            f"the plan shows {describe(swap.item)} at position {position}; pages of its query have {length} results"
         )
     context = swap.target.get(CONTEXT)
-    return _Target(row, query, place, context, swap.impressions_planned or swap.impressions_needed)
+    if world.contexts and context is not None and (not isinstance(context, int) or not 0 <= context < world.contexts):
+        raise EluteError(
+            f"the plan shows {describe(swap.item)} in context {context}; there are {world.contexts}, from 0"
+        )
+    return _Target(row, query, position - 1, context, swap.impressions_planned or swap.impressions_needed)
 
 
 def _find_document(world: World, swap: Swap) -> int:

@@ -7,7 +7,6 @@ is complete.
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,14 +16,42 @@ from numpy.typing import NDArray
 
 from elute._util.files import write_text
 from elute._util.npz import write_npz
+from elute.door.arrays import read_arrays
+from elute.door.fields import Damaged, anything, choice, each, mapping, maybe, number, record, scalar, text, whole
+from elute.door.json_file import read_json
+from elute.door.seals import SEALS, Seals, require_sealed, seal
 from elute.errors import EluteError, MissingExtra
-from elute.ranking.network import Arrays, numpy_scores
+from elute.ranking.network import Arrays, numpy_scores, require_network
+from elute.results.provenance import PROVENANCE
+from elute.training.tree_file import read_trees
 
 NETWORK = "ranker.npz"
 TREES = "ranker.txt"
 SUMMARY = "train.json"
 CHECKPOINT = "checkpoint.npz"
 SETTINGS = "settings.json"
+_AGAIN = "train again"
+
+TRAINED = record(
+    {
+        "learner": text,
+        "model": choice("mlp", "linear", "lightgbm"),
+        "features": each(text, least=1, unique=True),
+        "key": each(text, least=1, unique=True),
+        "steps": whole(1),
+        "pages": whole(),
+        "positions": whole(),
+        "loss": number(),
+        "ndcg": maybe(number(0, 1)),
+        "history": each(record({"step": whole(1), "loss": number(), "ndcg": maybe(number(0, 1))}), least=1),
+        "metrics": mapping(mapping(number())),
+        "propensities": each(mapping(scalar)),
+        "seconds": number(0),
+        "provenance": PROVENANCE,
+    },
+    {"note": maybe(text), "trees": whole(1), "files": SEALS},
+)
+"""What `train.json` may hold."""
 
 
 class Ranker(NamedTuple):
@@ -40,20 +67,33 @@ def prepare(folder: Path, settings: dict[str, Any], resume: bool) -> Path:
     """Make the folder ready and give the path of its checkpoint.
 
     Training that was broken off is never thrown away, and never gone on with under other settings."""
-    folder.mkdir(parents=True, exist_ok=True)
     checkpoint, known = folder / CHECKPOINT, folder / SETTINGS
     if checkpoint.exists() and resume:
-        _require_same(checkpoint, json.loads(known.read_text()) if known.exists() else {}, settings)
+        _require_same(checkpoint, _read_settings(known), settings)
     elif checkpoint.exists() and not (folder / SUMMARY).exists():
         raise EluteError(
             f"{checkpoint} is left from a training that did not finish; add `resume=True` to continue, or delete it"
         )
     else:
         checkpoint.unlink(missing_ok=True)
-    for old in (SUMMARY, NETWORK, TREES):
-        (folder / old).unlink(missing_ok=True)
     write_text(known, json.dumps(settings, indent=1) + "\n")
     return checkpoint
+
+
+def clear(folder: Path) -> None:
+    """Remove an earlier ranker: once this training has come somewhere, and before its first checkpoint."""
+    for old in (SUMMARY, NETWORK, TREES):
+        (folder / old).unlink(missing_ok=True)
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = read_json(
+            path, mapping(anything), "what `elute.train` writes", "delete it and the checkpoint"
+        )
+    except FileNotFoundError:
+        return {}
+    return found
 
 
 def _require_same(checkpoint: Path, was: dict[str, Any], now: dict[str, Any]) -> None:
@@ -73,44 +113,46 @@ def save_summary(folder: Path, fields: dict[str, Any]) -> None:
     write_text(folder / SUMMARY, json.dumps(fields, indent=1, allow_nan=False) + "\n")
 
 
+def seal_ranker(folder: Path) -> Seals:
+    """Of the ranker's own file, for `files` of `train.json`."""
+    return seal(folder, (NETWORK, TREES))
+
+
 def load(folder: Path) -> Ranker:
     """The ranker in a folder; a network needs numpy alone, trees need LightGBM."""
     try:
-        fields = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        return load_ranker(folder, fields)
+        fields = read_json(folder / SUMMARY, TRAINED, "what `elute.train` writes", _AGAIN)
     except FileNotFoundError:
         raise EluteError(f"{folder} has no {SUMMARY}; train a ranker into it with `elute.train`") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise EluteError(f"{folder / SUMMARY} is not what `elute.train` writes ({error}); train again") from error
+    require_sealed(folder, fields.get("files"), SUMMARY, _AGAIN)
+    return load_ranker(folder, fields)
 
 
 def load_ranker(folder: Path, fields: dict[str, Any]) -> Ranker:
     """The ranker that these fields of `train.json` describe."""
     features, key = tuple(fields["features"]), tuple(fields["key"])
     trees = fields["model"] == "lightgbm"
-    return Ranker(
-        features, key, _load_trees(folder / TREES) if trees else _load_network(folder / NETWORK, len(features))
-    )
+    path = folder / (TREES if trees else NETWORK)
+    try:
+        return Ranker(features, key, (_load_trees if trees else _load_network)(path, len(features)))
+    except Damaged as error:
+        raise EluteError(f"{path} is not a ranker that elute wrote ({error}); {_AGAIN}") from None
 
 
 def _load_network(path: Path, n_features: int) -> Callable[[NDArray[np.float32]], NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as saved:
-            arrays = {name: saved[name] for name in saved.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise EluteError(f"{path} cannot be read ({error}); train again") from error
-    if "weight_0" not in arrays or len(arrays["weight_0"]) != n_features:
-        raise EluteError(f"{path} is not a network of the {n_features} features that {SUMMARY} lists; train again")
+    arrays = read_arrays(path)
+    require_network(arrays, n_features)
     return lambda features: numpy_scores(arrays, features)
 
 
-def _load_trees(path: Path) -> Callable[[NDArray[np.float32]], NDArray[Any]]:
+def _load_trees(path: Path, n_features: int) -> Callable[[NDArray[np.float32]], NDArray[Any]]:
     try:
         import lightgbm
     except ImportError as error:
         raise MissingExtra("this ranker", "LightGBM", "trees") from error
+    written = read_trees(path, n_features)
     try:
-        model = lightgbm.Booster(model_file=str(path))
+        model = lightgbm.Booster(model_str=written)
     except lightgbm.basic.LightGBMError as error:
-        raise EluteError(f"{path} cannot be read ({error}); train again") from error
+        raise Damaged(str(error)) from None
     return lambda features: np.asarray(model.predict(features))

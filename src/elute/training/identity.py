@@ -16,7 +16,7 @@ from elute.log import ClickLog, read_log
 from elute.training.pages import TrainingPages
 
 _BLOCK = 1 << 16
-_ITEM, _SHOWN, _CLICKED = "elute_features", "elute_impressions", "elute_clicks"
+_ITEM, _SHOWN, _CLICKED = "item features", "elute_impressions", "elute_clicks"
 
 
 def make_feature_log(values: NDArray[np.float32], pages: TrainingPages, factors: pa.Table) -> ClickLog:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from elute._util.atomic import write_atomically
+from elute._util.folders import hold_folder
 from elute._util.storage import exceeds_memory, open_storage
 from elute.errors import EluteError
 from elute.io.features import feature_bytes, is_parquet, read_features
@@ -76,18 +78,20 @@ def train(
             "clicks": int(log.survey.clicks.sum()),
             "items": inputs.items,
         }
-        checkpoint = folders.prepare(out, settings, resume)
-        run = _train_trees if how.model == "lightgbm" else _train_network
-        fields = settings | {
-            "key": task.features.key.column_names,
-            "on_disk": on_disk,
-            "note": task.weighing.note or None if task.weighing is not None else None,
-            **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
-            "provenance": asdict(log.provenance()),
-        }
-        fields["metrics"] = _measure(task, out, fields)
-    fields["seconds"] = time.perf_counter() - began
-    folders.save_summary(out, fields)
+        with hold_folder(out, folders.SUMMARY):
+            checkpoint = folders.prepare(out, settings, resume)
+            run = _train_trees if how.model == "lightgbm" else _train_network
+            fields = settings | {
+                "key": task.features.key.column_names,
+                "on_disk": on_disk,
+                "note": task.weighing.note or None if task.weighing is not None else None,
+                **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
+                "provenance": asdict(log.provenance()),
+            }
+            fields["metrics"] = _measure(task, out, fields)
+            fields["files"] = folders.seal_ranker(out)
+            fields["seconds"] = time.perf_counter() - began
+            folders.save_summary(out, fields)
     return fields
 
 
@@ -138,6 +142,10 @@ def _train_network(
     from elute.neural.train import Settings
     from elute.training.networks import NETWORKS, learn
 
+    def advance(stage: str, done: int, total: int) -> None:
+        folders.clear(out)
+        progress(stage, done, total)
+
     progress("training", 0, steps)
     settings = Settings(steps=steps, batch=how.batch, patience=how.patience)
     found = learn(
@@ -148,8 +156,9 @@ def _train_network(
         rate=rate,
         seed=how.seed,
         checkpoint=checkpoint,
-        progress=progress,
+        progress=advance,
     )
+    folders.clear(out)
     folders.save_network(out, found.arrays)
     history = [(moment.step, moment.loss, moment.ndcg) for moment in found.history]
     if task.weighing is None:
@@ -173,13 +182,18 @@ def _train_trees(
     from elute.training.trees import grow
 
     found = grow(task, trees=steps, rate=rate, seed=how.seed, patience=how.patience, progress=progress)
-    found.model.save_model(out / folders.TREES, num_iteration=found.trees)
+    folders.clear(out)
+    with write_atomically(out / folders.TREES) as temporary:
+        found.model.save_model(temporary, num_iteration=found.trees)
     weighing = [] if task.weighing is None else task.weighing.to_list()
     return _summarise(found.history) | {"trees": found.trees, "propensities": weighing}
 
 
 def _summarise(history: list[tuple[int, float, float]]) -> dict[str, Any]:
     """The last loss, the best nDCG@10 on validation data, and all of them."""
+    wild = next((step for step, loss, _ in history if not math.isfinite(loss)), None)
+    if wild is not None:
+        raise EluteError(f"the loss is not a finite number at step {wild:,}: training ran away; lower `rate=`")
     rows = [{"step": step, "loss": loss, "ndcg": None if math.isnan(n) else n} for step, loss, n in history]
     best = max((row["ndcg"] for row in rows if row["ndcg"] is not None), default=None)
     return {"steps": rows[-1]["step"], "loss": rows[-1]["loss"], "ndcg": best, "history": rows}

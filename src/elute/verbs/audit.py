@@ -30,6 +30,7 @@ from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 from elute.fits.fit import Fit
 from elute.log import ClickLog, LogOptions, LogSource, as_log
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.verbs.holdout import find_held_out
 
@@ -37,6 +38,7 @@ FitSource: TypeAlias = Fit | str | Path
 """A fit, or the folder of one."""
 
 
+@takes()
 def audit(
     fits: FitSource | Sequence[FitSource] | None,
     log: LogSource,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
@@ -15,7 +14,8 @@ from elute.checking.check import check as check_log
 from elute.errors import EluteError
 from elute.fits.propensities import PropensitySource, read_propensities
 from elute.known.precision import TARGET
-from elute.log import LogOptions, LogSource, as_log
+from elute.log import ClickLog, LogOptions, LogSource, as_log
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan
 from elute.verbs.plans import PlanSource, as_merge_plan, as_plan
@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # a plain check does without what these import
     from elute.identify.generic.identifiability import GenericIdentifiability
 
 
+@takes()
 def check(
     log: LogSource,
     *,
@@ -55,9 +56,8 @@ def check(
     do not rise), `at_most` ("position=2 <= position=1") and `propensities` (a fit, its folder, a file or a table: known
     ratios). They change neither the verdict nor the rung.
     """
-    if not 0 < target_log_se < math.inf:
-        raise EluteError(f"`target_log_se=` is {target_log_se}; give a number above 0, such as 0.1")
     opened, links = as_log(log, **columns), None if plan is None else as_plan(plan)
+    _refuse_with_formula(opened, bounds=bounds or bool(monotone or at_most), curve=curve, model=model)
     assumed = None
     if bounds or monotone or at_most or propensities is not None:
         assumed = Assumptions.collect(monotone, at_most, read_propensities(propensities))
@@ -76,6 +76,16 @@ def check(
     if assumed is not None:
         verdict = replace(verdict, bounds=_bound(verdict, assumed, progress))
     return verdict if model is None else replace(verdict, generic=_identify(verdict, model, seed))
+
+
+def _refuse_with_formula(log: ClickLog, **asked: object) -> None:
+    """What looks at factors one by one, whatever ties them."""
+    for option, value in asked.items():
+        if value and log.roles.formula is not None:
+            raise EluteError(
+                f"`{option}=` takes every combination of bias values for itself: leave it out, or join the columns of "
+                f"`bias=` by commas, not '{log.roles.formula}'"
+            )
 
 
 def certify(

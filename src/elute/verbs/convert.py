@@ -7,10 +7,12 @@ from pathlib import Path
 
 from elute.io.logs.convert import Conversion
 from elute.io.logs.convert import convert as convert_log
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.verbs.source import as_paths
 
 
+@takes()
 def convert(
     source: str | Path | Sequence[str | Path],
     format: str,

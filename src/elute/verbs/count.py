@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
+from elute._util.paths import refuse_harm
 from elute._util.text import format_count as spell_count
 from elute.cells.filters import describe_filters
 from elute.log import LogOptions, LogSource, as_log
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
 from elute.results.card import Card
+from elute.verbs.source import name_source
 
 
 class Counted(Recorded):
@@ -26,12 +29,14 @@ class Counted(Recorded):
         )
 
 
+@takes()
 def count(log: LogSource, out: str | Path, *, progress: Progress = silent, **columns: Unpack[LogOptions]) -> Counted:
     """Count a log once, into a folder that the other verbs then take in its place.
 
     The counts remember the columns and filters they were made with and the files they were made from, and are refused
     when those have changed. `columns`: as for `elute.read_log`.
     """
+    refuse_harm(out, [name_source(log)], folder=True)
     opened = as_log(log, **columns)
     about = opened.save_counts(out, progress)
     survey = opened.survey

@@ -23,6 +23,7 @@ from elute.fits.propensities import PropensitySource, read_propensities
 from elute.identify.components import find_components
 from elute.known.precision import TARGET, Precision
 from elute.log import ClickLog, LogOptions, LogSource, as_log
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan
 from elute.verbs.holdout import TIME, By, score_fit, split_log
@@ -32,6 +33,7 @@ SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn"
 """As in `elute.clicks`, less the pbm that is among the others; they read whole pages and need `session=`."""
 
 
+@takes()
 def fit(
     log: LogSource,
     model: str = "pbm",
@@ -219,6 +221,8 @@ def _fit_sessions(
     """A session click model; `refused`: parameters of other models, which must not be given."""
     from elute.sessions.fit import fit_log
 
+    if log.roles.formula is not None:
+        raise EluteError(f"model '{model}' reads pages, not the formula '{log.roles.formula}': name the position alone")
     for option, value in refused.items():
         if value not in (None, False):
             raise EluteError(f"model '{model}' has no `{option}=`")

@@ -131,7 +131,7 @@ def _choose_options(plan: SwapPlan, log: LogSource | None, given: Mapping[str, A
     options: dict[str, Any] = {
         **DEFAULTS,
         "item": made.item,
-        "bias": made.bias,
+        "bias": made.formula or made.bias,
         "session": made.session,
         "impressions": made.impressions,
         **(made.filters or {}),

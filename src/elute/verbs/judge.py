@@ -17,6 +17,7 @@ from elute.judging.agreement import describe_agreement
 from elute.judging.export import Wanted, export, tabulate, write_judgments
 from elute.judging.judgments import Judgments
 from elute.log import LogSource
+from elute.options.takes import takes
 from elute.results.base import Fields, Recorded
 from elute.results.card import Bars, Card
 from elute.verbs.source import as_paths
@@ -72,6 +73,7 @@ class Judged(Recorded):
         return Card("calm", "Judgments", sentence, (), chart, [*fields["warnings"], f"Rule: {fields['rule']}.", *notes])
 
 
+@takes()
 def judge(
     fit: Fit | str | Path,
     format: str = "quepid",

@@ -9,12 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from elute._util.files import write_parquet
+from elute._util.paths import refuse_harm
 from elute._util.storage import exceeds_memory, open_storage
 from elute.errors import EluteError
 from elute.io.features import feature_bytes, is_parquet, read_features
+from elute.options.takes import takes
 from elute.results.base import Fields, Recorded
 from elute.results.card import Card
-from elute.training.folder import load
+from elute.training.folder import CHECKPOINT, NETWORK, SETTINGS, SUMMARY, TREES, load
 from elute.verbs.source import as_paths
 from elute.verbs.train import Trained
 
@@ -33,6 +35,16 @@ class Ranked(Recorded):
         return Card("calm", "Ranked", f"{fields['documents']:,} documents scored{to}")
 
 
+RANKER = (SUMMARY, SETTINGS, NETWORK, TREES, CHECKPOINT)
+"""What `elute.train` leaves in its folder."""
+
+
+def list_read(folder: str | Path) -> list[Path]:
+    """What is read of a ranker: scores may lie beside it, and not over it."""
+    return [Path(folder) / name for name in RANKER]
+
+
+@takes()
 def rank(
     ranker: Trained | str | Path, features: str | Path | Sequence[str | Path], out: str | Path | None = None
 ) -> Ranked:
@@ -44,7 +56,9 @@ def rank(
     folder = ranker.folder if isinstance(ranker, Trained) else ranker
     if folder is None:
         raise EluteError("this is only the summary of a ranker; load it from its folder")
-    found, files = load(Path(folder)), as_paths(features)
+    files = as_paths(features)
+    refuse_harm(out, [*list_read(folder), *files])
+    found = load(Path(folder))
     large = is_parquet(files) and exceeds_memory(feature_bytes(files, found.key))
     if large and out is None:
         raise EluteError("these scores are too many to be held in memory: name a file with `out=`")

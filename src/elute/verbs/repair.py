@@ -16,6 +16,7 @@ from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
 from elute.known.precision import TARGET
 from elute.log import LogOptions, LogSource
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.repair import given
 from elute.repair.given import Given
@@ -33,6 +34,7 @@ Table: TypeAlias = "pa.Table | str | Path"
 """A table, or the file of one."""
 
 
+@takes()
 def merge(
     check: Check | LogSource,
     *,
@@ -54,12 +56,13 @@ def merge(
 
     The plan says what it does to relevance (`plan.consequence`), and `plan.flips` when each query's order flips; for
     that the position-based model is fitted under it, unless `consequence` is false. `prefer="distortion"` plans the
-    tree whose longest path is shortest in place of the cheapest.
+    tree whose longest path is shortest in place of the cheapest. Where a formula ties factors a plan is the cheapest
+    set of equal pairs that determines all ratios, without its consequence.
     """
     verdict = as_check(check, progress=progress, **columns)
     names, vectors = _features(verdict, bias_features)
     known = None if propensity is None else given.align_propensity(verdict, propensity)
-    if consequence:
+    if consequence and verdict.log.roles.formula is None:
         plan = weigh_merges(
             verdict,
             features=names,
@@ -73,7 +76,7 @@ def merge(
     elif prefer == "cost":
         plan = plan_merges(verdict, features=names, vectors=vectors, weights=weights, propensity=known, date=date)
     else:
-        raise EluteError("a plan of least distortion weighs consequences: leave out `consequence=False`")
+        raise EluteError("a plan of least distortion weighs consequences: leave out `consequence=False`, or a formula")
     made = plan.provenance.with_options(
         bias_features=bias_features,
         weights=weights,
@@ -84,6 +87,7 @@ def merge(
     return replace(plan, provenance=made)
 
 
+@takes()
 def swap(
     check: Check | LogSource,
     relevance: Given | None = None,
@@ -95,8 +99,8 @@ def swap(
     only_positions: Sequence[float] | None = None,
     exclude_items: Table | None = None,
     min_impressions: int = 0,
-    fixed: Sequence[str] = (),
-    movable: Sequence[str] = (),
+    fixed: str | Sequence[str] = (),
+    movable: str | Sequence[str] = (),
     share: float = SHARE,
     days: float | None = None,
     log_days: float | None = None,
@@ -122,13 +126,18 @@ def swap(
     if (relevance is None) != (propensity is None):
         raise EluteError("give both `relevance=` and `propensity=`, or neither (then both are fitted)")
     verdict = as_check(check, progress, TARGET, **columns)
+    if verdict.log.roles.formula is not None:
+        raise EluteError(
+            f"swaps are planned for every combination of bias values by itself, not under "
+            f"'{verdict.log.roles.formula}': plan merges (`elute.merge`), or join the columns of `bias=` by commas"
+        )
     limits = constraints or Constraints(
         max_position_change=max_position_change,
         only_positions=only_positions,
         exclude_items=_table(exclude_items),
         min_impressions=min_impressions,
-        fixed=tuple(fixed),
-        movable=tuple(movable),
+        fixed=_list_names(fixed),
+        movable=_list_names(movable),
         share=share,
         days=days,
         log_days=log_days,
@@ -150,8 +159,8 @@ def swap(
     )
     merging = {} if first is None else first.provenance.options
     made = plan.provenance.with_options(
-        fixed=list(fixed) or None,
-        movable=list(movable) or None,
+        fixed=list(_list_names(fixed)) or None,
+        movable=list(_list_names(movable)) or None,
         share=None if share == SHARE else share,
         days=days,
         log_days=log_days,
@@ -170,6 +179,10 @@ def swap(
         date=date,
     )
     return replace(plan, provenance=made)
+
+
+def _list_names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in given.split(",")) if isinstance(given, str) else tuple(given)
 
 
 def _name(given: Given | None) -> str | Path | None:

@@ -8,7 +8,8 @@ from typing import Unpack
 
 from elute.checking.check import Check, check
 from elute.errors import EluteError
-from elute.log import LogOptions, LogSource, as_log
+from elute.fits.fit import Fit
+from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.progress import Progress, silent
 
 
@@ -24,6 +25,11 @@ def as_check(
             raise EluteError("the log was checked already, with its own columns; give these to `elute.check`")
         return source
     return check(as_log(source, **options), target_log_se=target_log_se, progress=progress)
+
+
+def name_source(source: object) -> object:
+    """What the user named, where it may have been opened already."""
+    return source.source if isinstance(source, ClickLog) else source.folder if isinstance(source, Fit) else source
 
 
 def as_paths(given: str | Path | Sequence[str | Path] | None) -> tuple[str, ...]:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
+from elute._util.paths import refuse_harm
 from elute._util.text import format_count
 from elute.cells.factors import describe as describe_factor
 from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY
+from elute.errors import EluteError
 from elute.fits.propensities import PropensitySource, read_propensities
 from elute.log import LogOptions, LogSource, as_log
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
 from elute.results.card import Bars, Card
@@ -18,7 +21,7 @@ from elute.training.folder import SUMMARY
 from elute.training.learn import TrainingOptions
 from elute.training.learn import train as train_ranker
 from elute.training.task import Inputs
-from elute.verbs.source import as_paths
+from elute.verbs.source import as_paths, name_source
 
 Files = str | Path | Sequence[str | Path]
 
@@ -54,6 +57,7 @@ class Trained(Recorded):
         return Card("calm", "Trained", f"{what}, loss {fields['loss']:.4f}{held}.", figures, chart, notes)
 
 
+@takes()
 def train(
     log: LogSource,
     features: Files,
@@ -84,7 +88,13 @@ def train(
     (upe), `propensities` (ipw) and `randomised` (ipw-random) are what these learners need; `items` is what the learner
     `elute` takes for one item. A page is a session and a query. `columns`: as for `elute.read_log`.
     """
+    named = [name_source(log), as_paths(features), propensities, name_source(randomised)]
+    refuse_harm(out, [*named, as_paths(validation), as_paths(test)], folder=True)
     opened = as_log(log, **columns)
+    if opened.roles.formula is not None:
+        raise EluteError(
+            f"`elute.train` takes bias columns, not the formula '{opened.roles.formula}': join them by commas"
+        )
     options = opened.options
     if items is None and learner == "elute" and options.get("item") is not None:
         items = "ids"

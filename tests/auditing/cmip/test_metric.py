@@ -105,7 +105,7 @@ def test_it_says_so_in_words_and_as_json():
         (([1, np.nan], [1, 2], [1, 2]), "1 of scores are NaN"),
         (([1, 2], [1, 2], [1, np.nan]), "1 of grades are NaN"),
         (([1, 2], [1, 2], [1, 2]), "no grade has 20 documents"),
-        ((*example(), "magic"), "no estimator 'magic' of CMIP; there are: knn, ksg, copula, dv"),
+        ((*example(), "magic"), "`estimator=` is 'magic'; give knn, ksg, copula or dv"),
         ((*example(), "knn", 0, 0), "at least 1 permutation"),
     ],
 )

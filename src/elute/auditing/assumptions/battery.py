@@ -17,8 +17,10 @@ from elute.auditing.assumptions.labels import assess_labels
 from elute.auditing.assumptions.linear import assess_linear
 from elute.auditing.assumptions.null import REPLICATES, Drawing, fit_null
 from elute.auditing.assumptions.pairwise import assess_pairwise
+from elute.auditing.assumptions.tied.additivity import assess_additivity
 from elute.auditing.assumptions.unique import assess_unique
 from elute.cells.counts import Counts
+from elute.cells.formula import formula_of
 from elute.errors import EluteError
 from elute.estimate.solve.problem import Floats
 from elute.progress import Progress, silent
@@ -47,23 +49,28 @@ def assess_assumptions(
     """What the log says of the model that `fit` rests on, one finding an assumption.
 
     `groups`: by what position effects might differ; `labels`: P(relevant) by item, NaN where unknown. Findings on
-    groups and labels are there only where these are given. Each is at level 0.05 by itself. `clusters`: users or
-    sessions whose clicks depend on each other; without them clicks count as independent."""
+    groups and labels are there only where these are given, that on additivity where a formula ties factors; all others
+    take every factor for itself. Each is at level 0.05 by itself. `clusters`: users or sessions whose clicks depend on
+    each other; without them clicks count as independent."""
     o, r = np.asarray(fit.propensity_, np.float64), np.asarray(fit.relevance_values_, np.float64)
     if len(o) != counts.n_factors or len(r) != counts.n_items:
         raise EluteError(
             f"the fit has {len(r):,} items and {len(o):,} factors, the log {counts.n_items:,} and "
             f"{counts.n_factors:,}: fit this log"
         )
+    formula = formula_of(counts.factors)
+    tied, counts = counts, counts.tie(None)
     base = fit_null(counts, clusters)
     drawing = Drawing(seed, replicates, progress, clusters)
-    found = [assess_unique(counts, r, o), assess_examination(base, drawing)]
+    found = [assess_unique(tied, r, o), assess_examination(base, drawing)]
     if groups is not None:
         found.append(assess_groups(counts, groups, drawing))
     found += [assess_linear(base, counts.factors, drawing), assess_affine(counts, base.o, drawing)]
     if labels is not None:
         found.append(assess_labels(counts, labels, drawing))
     found.append(assess_pairwise(counts, r, o, drawing))
+    if formula is not None:
+        found.append(assess_additivity(tied, formula))
     if clusters is None:
         return found
     return [each if each.design_effect is None else replace(each, cluster=clusters.column) for each in found]

@@ -13,7 +13,9 @@ from elute.auditing.assumptions.affine import assess_affine
 from elute.auditing.assumptions.examination import assess_examination
 from elute.auditing.assumptions.linear import assess_linear
 from elute.auditing.assumptions.null import Drawing, fit_null
+from elute.auditing.assumptions.tied.additivity import assess_additivity
 from elute.cells.counts import Counts
+from elute.cells.formula import formula_of
 from elute.progress import Progress, silent
 
 CELLS = 12_000
@@ -45,9 +47,13 @@ def assess_briefly(counts: Counts | None, model: str, seed: int = 0, progress: P
         return TestedAssumptions(False, (), "the log's cells are not held in memory")
     if reason := _find_obstacle(counts):
         return TestedAssumptions(False, (), reason)
+    formula = formula_of(counts.factors)
+    tied, counts = counts, counts.tie(None)
     base, drawing = fit_null(counts), Drawing(seed, REPLICATES, progress)
     found = [] if model in AFFINE else [assess_examination(base, drawing), assess_linear(base, counts.factors, drawing)]
     found.append(assess_affine(counts, base.o, drawing))
+    if formula is not None:
+        found.append(assess_additivity(tied, formula))
     rejected = tuple(finding.name for finding in found if finding.verdict == "rejected")
     untestable = [finding.name for finding in found if finding.verdict == "untestable"]
     reason = f"this log cannot tell of {', '.join(untestable)}" if untestable else ""

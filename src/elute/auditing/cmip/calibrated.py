@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from elute.auditing.cmip.copula import normal_scores
 from elute.auditing.cmip.local import standardise
 from elute.auditing.cmip.metric import cmip
-from elute.auditing.cmip.population import ClickLaw, Mixture, fit_mixture
+from elute.auditing.cmip.population import ClickLaw, SpreadByGrade
 from elute.auditing.cmip.strata import SMALLEST, cut_grades
 from elute.auditing.cmip.within import rank_within
 from elute.cells.counts import Cells
@@ -74,10 +75,27 @@ class Power:
     value: float
 
 
+Redraw = Callable[[Floats, np.random.Generator], Floats]
+"""Relevance of the judged items, fitted again to clicks drawn anew; theirs was multiplied by the first argument."""
+
+
+class RedrawnItems(Protocol):
+    """Judged items with grade, query and the policy's score, and how to draw the clicks of their log anew."""
+
+    @property
+    def grade(self) -> Floats: ...
+    @property
+    def query(self) -> Ints: ...
+    @property
+    def policy(self) -> Floats: ...
+
+    def prepare(self, rng: np.random.Generator) -> Redraw: ...
+
+
 @dataclass(frozen=True, eq=False)
 class JudgedCells:
     """The cells a model was fitted to, its law of clicks, how to fit it to other clicks (relevance by item), and the
-    judged ones among its items with grade, query and the policy's score."""
+    judged ones among its items."""
 
     cells: Cells
     law: ClickLaw
@@ -87,9 +105,19 @@ class JudgedCells:
     query: Ints
     policy: Floats
 
+    def prepare(self, rng: np.random.Generator) -> Redraw:
+        relevances = SpreadByGrade.estimate(self.cells, self.law, self.item, self.grade, rng)
+
+        def redraw(tilt: Floats, rng: np.random.Generator) -> Floats:
+            rho = relevances.draw(rng)
+            rho[self.item] *= tilt
+            return self.again(_draw_clicks(self, rho, rng))[self.item]
+
+        return redraw
+
 
 def calibrate(
-    judged: JudgedCells,
+    judged: RedrawnItems,
     relevance: Floats,
     seed: int = 0,
     progress: Progress = silent,
@@ -101,13 +129,11 @@ def calibrate(
     high = rank_within(judged.policy, judged.query)
     measure = MonotonePart.prepare(high, judged.grade, rng)
     observed = measure.estimate(relevance, rng)
-    relevances = _Population.estimate(judged, rng)
+    redraw = judged.prepare(rng)
 
     def draw(tilt: float, done: int) -> float:
         progress("redrawing clicks", done, draws + power_draws)
-        rho = relevances.draw(rng)
-        rho[judged.item] *= tilt ** (high - 0.5)
-        return measure.estimate(judged.again(_draw_clicks(judged, rho, rng))[judged.item], rng)
+        return measure.estimate(redraw(tilt ** (high - 0.5), rng), rng)
 
     null = np.array([draw(1.0, i) for i in range(draws)])
     known = cmip(relevance, judged.policy, judged.grade, "copula", seed, 1, judged.query)
@@ -152,7 +178,7 @@ class MonotonePart:
             r = float(np.mean(_score_normally(np.where(known, values, np.median(values[known])), rng) * policy))
             r = min(abs(r), 1 - 1 / len(own) ** 2)
             total += len(own) * (-0.5 * np.log1p(-(r**2)) - 0.5 / (len(own) - 1))
-        return total / sum(map(len, self.rows)) if self.rows else 0.0
+        return float(total / sum(map(len, self.rows))) if self.rows else 0.0
 
 
 def _score_normally(values: Floats, rng: np.random.Generator) -> Floats:
@@ -166,25 +192,3 @@ def _draw_clicks(judged: JudgedCells, relevance: Floats, rng: np.random.Generato
     cells = judged.cells
     chance = judged.law.predict(relevance.repeat(np.diff(cells.offsets)), cells.factor)
     return rng.binomial(cells.impressions.astype(np.int64), chance).astype(np.uint64)
-
-
-@dataclass(frozen=True, eq=False)
-class _Population:
-    """The items of each grade, last those without one, and how their relevance is spread."""
-
-    groups: list[Ints]
-    spread: list[Mixture]
-
-    @classmethod
-    def estimate(cls, judged: JudgedCells, rng: np.random.Generator) -> _Population:
-        items = len(judged.cells.offsets) - 1
-        code = np.full(items, -1)
-        code[judged.item] = cut_grades(judged.grade)[0]
-        groups = [np.flatnonzero(code == value) for value in np.unique(code)]
-        return cls(groups, [fit_mixture(judged.cells, judged.law, group, rng) for group in groups])
-
-    def draw(self, rng: np.random.Generator) -> Floats:
-        out = np.empty(sum(map(len, self.groups)))
-        for group, spread in zip(self.groups, self.spread, strict=True):
-            out[group] = spread.draw(len(group), rng)
-        return out

@@ -23,6 +23,7 @@ from elute.auditing.cmip.local import Local
 from elute.auditing.cmip.strata import Floats, Ints, Stratum, stratify
 from elute.auditing.cmip.within import cluster_variance, permute_within, rank_within
 from elute.errors import EluteError
+from elute.options.takes import takes
 
 Name = Literal["knn", "ksg", "copula", "dv"]
 _95_PERCENT = 1.959963984540054
@@ -58,6 +59,7 @@ class Cmip:
         return {**asdict(self), **ends, "notes": list(self.notes), "verdict": self.sentence}
 
 
+@takes(grades=None)
 def cmip(
     scores: ArrayLike,
     policy_scores: ArrayLike,

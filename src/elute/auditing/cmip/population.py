@@ -7,11 +7,13 @@ places. Noise adds no spread to it, so where all items of a grade are alike the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.auditing.cmip.strata import cut_grades
 from elute.cells.counts import Cells
 
 Floats = NDArray[np.float64]
@@ -33,9 +35,18 @@ class ClickLaw(NamedTuple):
     alpha: Floats
     beta: Floats
 
-    def predict(self, relevance: Floats, factor: NDArray[np.int32]) -> Floats:
+    def predict(self, relevance: Floats, factor: NDArray[np.integer]) -> Floats:
         """By cell, within what a probability can be."""
         return np.asarray(np.clip(self.alpha[factor] * relevance + self.beta[factor], 0.0, 1.0), np.float64)
+
+
+class Tallies(NamedTuple):
+    """As `Cells`, with amounts that need not be whole."""
+
+    offsets: Ints
+    factor: NDArray[np.integer]
+    impressions: Floats
+    clicks: Floats
 
 
 class Mixture(NamedTuple):
@@ -48,7 +59,7 @@ class Mixture(NamedTuple):
         return np.asarray(rng.choice(self.place, size, p=self.share), np.float64)
 
 
-def fit_mixture(cells: Cells, law: ClickLaw, items: Ints, rng: np.random.Generator) -> Mixture:
+def fit_mixture(cells: Cells | Tallies, law: ClickLaw, items: Ints, rng: np.random.Generator) -> Mixture:
     """Of these items' relevance."""
     if len(items) > MOST_ITEMS:
         items = rng.choice(items, MOST_ITEMS, replace=False)
@@ -79,3 +90,30 @@ def fit_mixture(cells: Cells, law: ClickLaw, items: Ints, rng: np.random.Generat
         moved = np.clip(weight.T @ credit / np.where(seen > 0, seen, 1.0), LOWEST, 1.0)
         place = np.where(seen > 0, moved, place)
     return Mixture(place, share / share.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadByGrade:
+    """The items of each grade, first those without one, and how their relevance is spread."""
+
+    groups: list[Ints]
+    spread: list[Mixture]
+
+    @classmethod
+    def estimate(
+        cls, cells: Cells | Tallies, law: ClickLaw, item: Ints, grade: Floats, rng: np.random.Generator
+    ) -> SpreadByGrade:
+        """`item`: those with a grade. Items without cells are as the others of their grade, or as all."""
+        some = np.diff(cells.offsets) > 0
+        code = np.full(len(some), -1)
+        code[item] = cut_grades(grade)[0]
+        groups = [np.flatnonzero(code == value) for value in np.unique(code)]
+        seen = [group[some[group]] if some[group].any() else np.flatnonzero(some) for group in groups]
+        return cls(groups, [fit_mixture(cells, law, own, rng) for own in seen])
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """By item."""
+        out = np.empty(sum(map(len, self.groups)))
+        for group, spread in zip(self.groups, self.spread, strict=True):
+            out[group] = spread.draw(len(group), rng)
+        return out

@@ -13,7 +13,7 @@ from rich.text import Text
 from elute.cells.factors import describe
 from elute.cells.filters import describe_filters
 from elute.checking.check import Check
-from elute.cli.pages import growth, known
+from elute.cli.pages import growth, known, structures
 from elute.cli.pages.bounds import show_bounds
 from elute.cli.text import format_count, format_share, list_rows, to_one_line
 from elute.reporting.ways import find_repair
@@ -49,6 +49,10 @@ def _list_sections(check: Check) -> list[RenderableType]:
         sections += [Text(), _tabulate_isolated(check)]
     if check.subsets is not None:
         sections += [Text(), _tabulate_subsets(check)]
+    if check.structures is not None:
+        sections += [Text(), *structures.show_structures(check.structures)]
+    if check.effects is not None:
+        sections += [Text(), structures.tabulate_effects(check.effects)]
     if check.curve is not None:
         sections += [Text(), growth.tabulate_curve(check.curve)]
     if check.stages is not None:

@@ -14,6 +14,7 @@ from rich.text import Text
 from elute.cells.factors import describe, to_rows
 from elute.checking.rung import LOOKS
 from elute.cli.pages.bounds import show_bounds
+from elute.cli.pages.structures import tabulate_fitted
 from elute.cli.text import format_count, to_one_line
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.found import Priors
@@ -38,7 +39,8 @@ def show(console: Console, fit: Fit, call: Invocation, out: str | None) -> None:
         console.print(_describe_sessions(fit, out), soft_wrap=True, highlight=False, markup=False)
         return
     console.print(Padding(_write_sentence(fit, estimator), (1, 2)))
-    console.print(Padding(_tabulate_curve(fit, estimator), (0, 2, 1, 2)))
+    curve = _tabulate_curve(fit, estimator) if fit.effects is None else tabulate_fitted(fit.effects)
+    console.print(Padding(curve, (0, 2, 1, 2)))
     if "bounds" in fit.summary:
         console.print(Padding(Group(*show_bounds(fit.summary["bounds"])), (0, 2, 1, 2)))
     if fit.summary.get("assumptions") is not None:
@@ -52,7 +54,8 @@ def show(console: Console, fit: Fit, call: Invocation, out: str | None) -> None:
     if fit.summary.get("holdout"):
         console.print(f"  {fit.summary['holdout']['sentence']}", soft_wrap=True, highlight=False)
     if out is not None:
-        more = "" if fit.bounds is None else " bounds.parquet,"
+        more = "" if fit.effects is None else " effects.parquet,"
+        more += "" if fit.bounds is None else " bounds.parquet,"
         console.print(f"  Written to {out}: propensities.parquet, relevance.parquet,{more} fit.json", soft_wrap=True)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elute.cli.options import FILES, reads_log
+from elute.cli.text import print_json
+from elute.cli.types import PathType, typed
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -42,11 +44,18 @@ def _with_log_option(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("folders", metavar="[DIR...]", nargs=-1, type=click.Path())
-@click.option("--fit", "fits", metavar="DIR...", multiple=True, type=click.Path(), help="Folders 'elute fit' wrote.")
+@click.argument("folders", metavar="[DIR...]", nargs=-1, type=PathType())
+@click.option("--fit", "fits", metavar="DIR...", multiple=True, type=PathType(), help="Folders 'elute fit' wrote.")
 @_with_log_option
-@click.option("--labels", type=click.Path(dir_okay=False), help="Items and their grade: query_id, doc_id, grade.")
-@click.option("--grade", metavar="COL", default="grade", show_default=True, help="With --labels: the grade's column.")
+@click.option("--labels", type=PathType(dir_okay=False), help="Items and their grade: query_id, doc_id, grade.")
+@click.option(
+    "--grade",
+    type=typed("grade"),
+    metavar="COL",
+    default="grade",
+    show_default=True,
+    help="With --labels: the grade's column.",
+)
 @click.option(
     "--negative-grades",
     type=click.Choice(NEGATIVE),
@@ -56,27 +65,35 @@ def _with_log_option(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option(
     "--policy-scores",
-    type=click.Path(dir_okay=False),
+    type=PathType(dir_okay=False),
     help="What the logging policy ranked by, or ranks: query_id, doc_id, score.  [default: the log's mean positions]",
 )
 @click.option(
     "--shifted-log", metavar="LOG", multiple=True, type=FILES, help="Clicks under another policy, to predict too."
 )
 @click.option("--assumptions", is_flag=True, help="Test the click model itself on the log; needs no fit.")
-@click.option("--groups", metavar="COL", help="With --assumptions: the column by which position effects might differ.")
+@click.option(
+    "--groups",
+    type=typed("groups"),
+    metavar="COL",
+    help="With --assumptions: the column by which position effects might differ.",
+)
 @click.option(
     "--cluster",
+    type=typed("cluster"),
     metavar="COL",
     help="With --assumptions: users or sessions, whose clicks depend on each other.  [default: clicks are independent]",
 )
 @click.option(
     "--charts",
     metavar="DIR",
-    type=click.Path(file_okay=False),
+    type=PathType(file_okay=False),
     help="With --assumptions: folder for charts of the evidence.",
 )
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="knn", show_default=True, help="Estimator of CMIP.")
-@click.option("--seed", default=0, show_default=True, help="Seed for CMIP's permutations and redrawn clicks.")
+@click.option(
+    "--seed", type=typed("seed"), default=0, show_default=True, help="Seed for CMIP's permutations and redrawn clicks."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def audit(
     log: ClickLog,
@@ -142,7 +159,7 @@ def audit(
     for path in [] if charts is None or found.findings is None else tests.draw_charts(charts, found.findings):
         click.echo(f"Written to {path}", err=True)
     if as_json:
-        click.echo(found.to_json())
+        print_json(found.to_json())
         return
     if found.findings is not None:
         tests.show(Console(), found.findings)

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from elute._util.text import format_number
-from elute.cli.options import NOT_RECOVERABLE, adds_bounds, reads_log
+from elute.cli.ending import NOT_RECOVERABLE
+from elute.cli.options import adds_bounds, reads_log
+from elute.cli.text import print_json
+from elute.cli.types import PathType, typed
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   elute check demo/broken.parquet
-  elute check 'demo/*.parquet' --bias position,session_id --explore
+  elute check demo/layouts.parquet --bias 'position + device + layout' --explore
   elute check demo/sound.parquet --precision
   elute check demo/sound.parquet --model ubm --session session_id
   elute check demo/sound.parquet --item doc_id --json
@@ -31,18 +34,19 @@ Exit code: 0 estimable (known or loose), 3 not (linked or apart); --require sets
 
 @click.command(epilog=_EPILOG)
 @reads_log
-@click.option("--plan", type=click.Path(dir_okay=False), help="Check as if this repair plan had been carried out.")
+@click.option("--plan", type=PathType(dir_okay=False), help="Check as if this repair plan had been carried out.")
 @click.option("--explore", is_flag=True, help="Also check every subset of the bias columns.")
 @click.option("--curve", is_flag=True, help="Also check random samples of the log, from 1% to all of it.")
 @click.option("--precision", is_flag=True, help="Also report how precisely propensities are determined, and by what.")
 @click.option(
     "--model",
+    type=typed("model"),
     metavar="MODEL",
     help="Also for affine (trust bias) or vector:D clicks; with --session for ubm, dbn, ccm, dcm, sdbn or cascade.",
 )
 @click.option(
     "--target-log-se",
-    type=click.FloatRange(min=0, min_open=True),
+    type=typed("target_log_se"),
     default=0.1,
     show_default=True,
     help="A propensity is known when its logarithm has this standard error: 0.1 is within 20%, with 95% confidence.",
@@ -55,8 +59,10 @@ Exit code: 0 estimable (known or loose), 3 not (linked or apart); --require sets
     help="Exit with 3 below this.",
 )
 @adds_bounds
-@click.option("--propensities", type=click.Path(), help="Bounds, with ratios known from a fit's folder or a table.")
-@click.option("--seed", default=0, show_default=True, help="Seed for what --curve and --model draw.")
+@click.option("--propensities", type=PathType(), help="Bounds, with ratios known from a fit's folder or a table.")
+@click.option(
+    "--seed", type=typed("seed"), default=0, show_default=True, help="Seed for what --curve and --model draw."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def check(
     log: ClickLog,
@@ -105,7 +111,7 @@ def check(
         progress=progress,
     )
     if as_json:
-        click.echo(verdict.to_json())
+        print_json(verdict.to_json())
     else:
         words = [] if target_log_se == TARGET else ["--target-log-se", format_number(target_log_se)]
         words += [] if require == "estimable" else ["--require", require]

@@ -9,7 +9,8 @@ import click
 
 from elute.cli.options import FILES
 from elute.cli.progress import Reporter
-from elute.cli.text import format_count, format_share, to_one_line
+from elute.cli.text import format_count, format_share, print_json, to_one_line
+from elute.cli.types import PathType
 
 if TYPE_CHECKING:
     from elute.io.logs.convert import Conversion
@@ -38,7 +39,7 @@ Examples:
 @click.command(epilog=_EPILOG)
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=FILES)
 @click.option("--from", "kind", type=click.Choice(FORMATS), required=True, help="The format of SOURCE.")
-@click.option("--out", type=click.Path(dir_okay=False), required=True, help="The Parquet file to write.")
+@click.option("--out", type=PathType(dir_okay=False), required=True, help="The Parquet file to write.")
 @click.option("--skip-malformed", is_flag=True, help="Leave out and count what cannot be read, instead of stopping.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def convert(sources: tuple[str, ...], kind: str, out: str, skip_malformed: bool, as_json: bool) -> None:
@@ -48,7 +49,7 @@ def convert(sources: tuple[str, ...], kind: str, out: str, skip_malformed: bool,
     with Reporter() as progress:
         done = run(sources, kind, out, skip_malformed=skip_malformed, progress=progress)
     if as_json:
-        click.echo(done.to_json())
+        print_json(done.to_json())
         return
     click.echo(done.sentence)
     for sentence in _list_notes(done):

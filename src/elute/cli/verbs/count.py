@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from elute.cli.options import reads_log
+from elute.cli.text import print_json
+from elute.cli.types import PathType
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -23,7 +25,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @reads_log
-@click.option("--out", required=True, type=click.Path(file_okay=False), help="Folder to write the counts to.")
+@click.option("--out", required=True, type=PathType(file_okay=False), help="Folder to write the counts to.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def count(log: ClickLog, call: Invocation, progress: Progress, out: str, as_json: bool) -> None:
     """Count a log once; then give the folder of counts to the other verbs in its place.
@@ -35,7 +37,7 @@ def count(log: ClickLog, call: Invocation, progress: Progress, out: str, as_json
 
     found = run(log, out, progress=progress)
     if as_json:
-        click.echo(found.to_json())
+        print_json(found.to_json())
         return
     click.echo(found.sentence)
     click.echo(f"Next: elute check {out}")

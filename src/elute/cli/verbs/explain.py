@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
+from elute.cli.text import print_json
+
 _EPILOG = """\b
 Examples:
   elute explain
@@ -42,7 +44,7 @@ def explain(code: str | None, as_json: bool) -> None:
     if code is not None:
         name, found = look_up(code)
         if as_json:
-            click.echo(json.dumps({"code": name, **found._asdict()}, ensure_ascii=False))
+            print_json(json.dumps({"code": name, **found._asdict()}, ensure_ascii=False))
             return
         head = Text.assemble((name, "bold yellow"), (f"  (elute {found.verb})", "dim"))
         grid = Table.grid(padding=(0, 2))
@@ -54,7 +56,7 @@ def explain(code: str | None, as_json: bool) -> None:
         return
     if as_json:
         listed = {name: found._asdict() for name, found in EXPLANATIONS.items()}
-        click.echo(json.dumps(listed, ensure_ascii=False))
+        print_json(json.dumps(listed, ensure_ascii=False))
         return
     for verb in dict.fromkeys(found.verb.split()[0] for found in EXPLANATIONS.values()):
         table = Table(title=f"elute {verb}", title_justify="left", title_style="bold", box=None, show_header=False)

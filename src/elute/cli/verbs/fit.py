@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elute.cli.options import NOT_RECOVERABLE, adds_bounds, reads_log
+from elute.cli.ending import NOT_RECOVERABLE
+from elute.cli.options import adds_bounds, reads_log
+from elute.cli.text import print_json
+from elute.cli.types import PathType, typed
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -37,50 +40,41 @@ used.
 """
 
 
-def _parse_clip(_: click.Context, option: click.Parameter, value: str | None) -> float | str | None:
-    if value is None or value == "auto":
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        raise click.BadParameter(f"'{value}' is neither a number nor auto", param=option) from None
-
-
 @click.command(epilog=_EPILOG)
 @reads_log
 @click.option(
     "--model", type=click.Choice((*MODELS, *SESSION_MODELS)), default="pbm", show_default=True, help="What to fit."
 )
-@click.option("--plan", type=click.Path(dir_okay=False), help="A merge plan: its factors share one propensity.")
-@click.option("--out", type=click.Path(file_okay=False), help="Folder to write the fit to.")
-@click.option("--seed", type=int, help="Seed for random starts and draws.  [default: 0]")
-@click.option("--tolerance", type=click.FloatRange(min=0, min_open=True), help="When to stop.  [default: the model's]")
-@click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.  [default: the model's]")
-@click.option("--prior", type=click.Choice(["smooth"]), help="pbm: neighbouring factors are alike.  [default: none]")
+@click.option("--plan", type=PathType(dir_okay=False), help="A merge plan: its factors share one propensity.")
+@click.option("--out", type=PathType(file_okay=False), help="Folder to write the fit to.")
+@click.option("--seed", type=typed("seed"), help="Seed for random starts and draws.  [default: 0]")
+@click.option("--tolerance", type=typed("tolerance"), help="When to stop.  [default: the model's]")
+@click.option("--max-iter", type=typed("max_iter"), help="Iterations at most.  [default: the model's]")
+@click.option("--prior", type=typed("prior"), help="pbm: neighbouring factors are alike.  [default: none]")
 @click.option(
     "--relevance-prior",
-    type=click.Choice(["auto", "beta", "none"]),
+    type=typed("relevance_prior"),
     help="pbm: a Beta prior fitted to all items.  [default: auto, where items have few clicks]",
 )
-@click.option("--propensities", type=click.Path(), help="ipw, affine-ipw, --bounds: a fit's folder, or a table.")
+@click.option("--propensities", type=PathType(), help="ipw, affine-ipw, --bounds: a fit's folder, or a table.")
 @click.option(
-    "--clip", metavar="TAU|auto", callback=_parse_clip, help="ipw, affine-ipw: propensities count as at least TAU."
+    "--clip", metavar="TAU|auto", type=typed("clip"), help="ipw, affine-ipw: propensities count as at least TAU."
 )
 @click.option("--self-normalised", is_flag=True, default=None, help="ipw, affine-ipw: divide by what clipping leaves.")
 @click.option("--policy-aware", is_flag=True, default=None, help="ipw, affine-ipw: average an item's propensities.")
-@click.option("--bootstrap", type=click.IntRange(min=2), metavar="B", help="pbm: error bars from B draws of clusters.")
-@click.option("--cluster", metavar="COL", help="What --bootstrap draws.  [default: the query]")
+@click.option("--bootstrap", type=typed("bootstrap"), metavar="B", help="pbm: error bars from B draws of clusters.")
+@click.option("--cluster", type=typed("cluster"), metavar="COL", help="What --bootstrap draws.  [default: the query]")
 @adds_bounds
 @click.option(
     "--holdout",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=typed("holdout"),
     metavar="SHARE",
     help="Fit without this share of the log, and say how well that share is predicted.",
 )
+@click.option("--by", type=typed("by"), help="What --holdout holds out.  [default: session]")
 @click.option(
-    "--by", type=click.Choice(["session", "query", "time"]), help="What --holdout holds out.  [default: session]"
+    "--time", type=typed("time"), metavar="COL", help="When a page was shown, for --by time.  [default: timestamp]"
 )
-@click.option("--time", metavar="COL", help="When a page was shown, for --by time.  [default: timestamp]")
 @click.option("--allow-unidentified", is_flag=True, help="Continue with a log that is apart or not estimable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def fit(
@@ -121,7 +115,7 @@ def fit(
     if out is not None:
         found.save(out)
     if as_json:
-        click.echo(found.to_json())
+        print_json(found.to_json())
         return
     page.show(Console(), found, call, out)
     if out is not None:

@@ -9,6 +9,8 @@ import click
 
 from elute.cells.roles import DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.cli.options import FILES, adds_filters
+from elute.cli.text import print_json
+from elute.cli.types import PathType, typed
 
 FORMATS = ("quepid", "opensearch", "ranklib", "trec", "lightgbm", "xgboost")
 """As in `elute.judging.export`, which is slow to import; a test compares the two."""
@@ -28,20 +30,25 @@ lightgbm and xgboost make a folder to train on from clicks; they need --log, wit
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("fit", metavar="FIT", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("fit", metavar="FIT", type=PathType(exists=True, file_okay=False, path_type=Path))
 @click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="What will read it.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write, or folder for a bundle.")
-@click.option("--grades", metavar="RULE", help="quantiles, or thresholds such as 0.1,0.3,0.6.  [default: quantiles]")
-@click.option("--levels", type=click.IntRange(min=2), help="Number of grades that quantiles make.  [default: 4]")
+@click.option("--out", type=PathType(path_type=Path), required=True, help="File to write, or folder for a bundle.")
+@click.option(
+    "--grades",
+    type=typed("grades"),
+    metavar="RULE",
+    help="quantiles, or thresholds such as 0.1,0.3,0.6.  [default: quantiles]",
+)
+@click.option("--levels", type=typed("levels"), help="Number of grades that quantiles make.  [default: 4]")
 @click.option(
     "--min-precision",
-    type=click.FloatRange(min=0, min_open=True),
+    type=typed("min_precision"),
     metavar="P",
     help="Leave out items whose relevance has a standard error above 1/P.",
 )
 @click.option("--all", "all_items", is_flag=True, help="Also items whose place in their query is not known, marked.")
 @click.option(
-    "--labels", type=click.Path(dir_okay=False), help="Grades by people to compare with: query_id, doc_id, grade."
+    "--labels", type=PathType(dir_okay=False), help="Grades by people to compare with: query_id, doc_id, grade."
 )
 @click.option(
     "--features", multiple=True, type=FILES, help="ranklib, bundles: the documents' features, Parquet or LETOR."
@@ -49,10 +56,23 @@ lightgbm and xgboost make a folder to train on from clicks; they need --log, wit
 @click.option(
     "--log", multiple=True, metavar="LOG", type=FILES, help="Bundles, or where items are not a query and a document."
 )
-@click.option("--query", metavar="COL", default=DEFAULT_QUERY, show_default=True, help="The query's name.")
-@click.option("--doc", metavar="COL", default=DEFAULT_DOC, show_default=True, help="The document's name.")
-@click.option("--click", metavar="COL", default=DEFAULT_CLICK, show_default=True, help="Bundles: the log's clicks.")
-@click.option("--session", metavar="COL", help="Bundles: a result page's id.  [default: session_id]")
+@click.option(
+    "--query", type=typed("query"), metavar="COL", default=DEFAULT_QUERY, show_default=True, help="The query's name."
+)
+@click.option(
+    "--doc", type=typed("doc"), metavar="COL", default=DEFAULT_DOC, show_default=True, help="The document's name."
+)
+@click.option(
+    "--click",
+    type=typed("click"),
+    metavar="COL",
+    default=DEFAULT_CLICK,
+    show_default=True,
+    help="Bundles: the log's clicks.",
+)
+@click.option(
+    "--session", type=typed("session"), metavar="COL", help="Bundles: a result page's id.  [default: session_id]"
+)
 @adds_filters
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def judge(fit: Path, form: str, out: Path, log: tuple[str, ...], as_json: bool, **options: Any) -> None:
@@ -67,7 +87,7 @@ def judge(fit: Path, form: str, out: Path, log: tuple[str, ...], as_json: bool, 
     source: Any = list(log) if len(log) > 1 else log[0] if log else None
     found = run(fit, form, out, log=source, **options)
     if as_json:
-        click.echo(found.to_json())
+        print_json(found.to_json())
     else:
         _show(found.to_dict())
 
@@ -90,9 +110,8 @@ def _show(fields: dict[str, Any]) -> None:
         why = ", ".join(f"{_REASONS[reason]} {n:,}" for reason, n in withheld.items())
         kept_back = f"; {sum(withheld.values()):,} items are withheld: {why}" if withheld else ""
         headline = f"{count_known(fields)}{kept_back}."
-        lines.insert(
-            0, f"{where[0].upper()}{where[1:]}; what each rests on is in {to_one_line(fields['files'][1], 200)}."
-        )
+        beside = [f"; what each rests on is in {to_one_line(file, 200)}" for file in fields["files"][1:]]
+        lines.insert(0, f"{where[0].upper()}{where[1:]}{''.join(beside)}.")
         lines.append("Grades: " + ", ".join(f"{grade}: {format_count(n)}" for grade, n in fields["grades"].items()))
         if fields["agreement"] is not None:
             lines.append(describe_agreement(fields["agreement"]))

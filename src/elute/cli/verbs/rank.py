@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from elute.cli.options import FILES
+from elute.cli.text import print_json
+from elute.cli.types import PathType
 
 _EPILOG = """\b
 Examples:
@@ -18,11 +20,11 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folder", metavar="DIR", type=PathType(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--features", multiple=True, required=True, type=FILES, help="Features of the documents: Parquet, or LETOR files."
 )
-@click.option("--out", type=click.Path(dir_okay=False), required=True, help="Parquet file to write the scores to.")
+@click.option("--out", type=PathType(dir_okay=False), required=True, help="Parquet file to write the scores to.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def rank(folder: Path, features: tuple[str, ...], out: str, as_json: bool) -> None:
     """Score documents with a ranker that `elute train` left in DIR; a higher score ranks higher.
@@ -33,4 +35,7 @@ def rank(folder: Path, features: tuple[str, ...], out: str, as_json: bool) -> No
     from elute.verbs.rank import rank as run
 
     found = run(folder, features, out)
-    click.echo(found.to_json() if as_json else found.sentence)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        click.echo(found.sentence)

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elute.cli.continuing import continues_plan
-from elute.cli.options import NOT_RECOVERABLE, reads_log
+from elute.cli.ending import NOT_RECOVERABLE
+from elute.cli.options import reads_log
+from elute.cli.text import print_json
+from elute.cli.types import PathType, typed
 from elute.errors import EluteError
 from elute.progress import Progress, silent
 from elute.results.invocation import Invocation
@@ -27,7 +30,7 @@ Examples:
 
 _OPTIONS = (
     click.option("--method", type=click.Choice(["merge", "swap"]), required=True, help="How to repair the log."),
-    click.option("--out", type=click.Path(dir_okay=False), help="Where to write the plan."),
+    click.option("--out", type=PathType(dir_okay=False), help="Where to write the plan."),
     click.option("--date", help="Kept in the plan as it is given."),
     click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else."),
     click.option(
@@ -38,7 +41,7 @@ _OPTIONS = (
     ),
     click.option(
         "--weights",
-        metavar="COL=W[,COL=W]",
+        type=typed("weights"), metavar="COL=W[,COL=W]",
         help="Weights of bias features.  [default: 10 for positions beside other features, else 1]",
     ),
     click.option(
@@ -51,33 +54,35 @@ _OPTIONS = (
         metavar="COL|FILE",
         help="Propensities of factors, likewise. With merge they give what they imply and the error bound.",
     ),
-    click.option("--prefer", type=click.Choice(["cost", "distortion"]), default="cost", show_default=True,
+    click.option("--prefer", type=typed("prefer"), default="cost", show_default=True,
                  help="merge: the pairs of least total cost, or those whose longest path distorts least."),
-    click.option("--queries", type=click.Path(dir_okay=False), metavar="FILE",
+    click.option("--queries", type=PathType(dir_okay=False), metavar="FILE",
                  help="merge: where to write, as Parquet, by how much factors must differ to flip each query's order."),
-    click.option("--target-se", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default=True,
+    click.option("--target-se", type=typed("target_se"), default=0.1, show_default=True,
                  help="swap: standard error wanted of a new link's log-propensity ratio."),
-    click.option("--max-position-change", type=click.FloatRange(min=0), help="swap: how far an item may be moved."),
-    click.option("--only-positions", metavar="N[,N]", help="swap: where items may be shown."),
+    click.option("--max-position-change", type=typed("max_position_change"),
+                 help="swap: how far an item may be moved."),
+    click.option("--only-positions", type=typed("only_positions"), metavar="N[,N]",
+                 help="swap: where items may be shown."),
     click.option("--exclude-items", metavar="FILE", help="swap: items to leave where they are, by some item columns."),
-    click.option("--min-impressions", type=click.IntRange(min=0), default=0, show_default=True,
+    click.option("--min-impressions", type=typed("min_impressions"), default=0, show_default=True,
                  help="swap: what an item needs under the factor it is known from."),
-    click.option("--fixed", metavar="COL[,COL]",
+    click.option("--fixed", type=typed("fixed"), metavar="COL[,COL]",
                  help="swap: bias columns that no item can change.  "
                  "[default: what is part of the item, or never varies within a page]"),
-    click.option("--movable", metavar="COL[,COL]",
+    click.option("--movable", type=typed("movable"), metavar="COL[,COL]",
                  help="swap: bias columns that an item can change, beside positions."),
-    click.option("--share", type=click.FloatRange(min=0, max=1, min_open=True), default=0.1, show_default=True,
+    click.option("--share", type=typed("share"), default=0.1, show_default=True,
                  help="swap: how many of a query's pages may be changed."),
-    click.option("--days", type=click.FloatRange(min=0, min_open=True),
+    click.option("--days", type=typed("days"),
                  help="swap: how long it may take.  [default: as long as the log did]"),
-    click.option("--log-days", type=click.FloatRange(min=0, min_open=True), help="swap: how many days the log covers."),
-    click.option("--top", type=click.IntRange(min=2), default=10, show_default=True,
+    click.option("--log-days", type=typed("log_days"), help="swap: how many days the log covers."),
+    click.option("--top", type=typed("top"), default=10, show_default=True,
                  help="swap: results that are shuffled by the design it is compared with."),
-    click.option("--export", type=click.Path(dir_okay=False), metavar="FILE",
+    click.option("--export", type=PathType(dir_okay=False), metavar="FILE",
                  help="swap: the plan as .json or .csv for an experimentation system."),
-    click.option("--budget", type=click.IntRange(min=1), metavar="N", help="swap: impressions to spend in all."),
-    click.option("--objective", type=click.Choice(["max", "mean"]), default="max", show_default=True,
+    click.option("--budget", type=typed("budget"), metavar="N", help="swap: impressions to spend in all."),
+    click.option("--objective", type=typed("objective"), default="max", show_default=True,
                  help="swap: which standard error a budget reduces."),
 )  # fmt: skip
 
@@ -131,7 +136,7 @@ def repair(
     if export is not None:
         _export(plan, export)
     if as_json:
-        click.echo(plan.to_json())
+        print_json(plan.to_json())
     else:
         page.show(Console(), plan, call, out)
     if plan.components_after > 1 or getattr(plan, "parts_after", 1) > 1:
@@ -141,7 +146,7 @@ def repair(
 def _merge(
     check: Check,
     bias_features: str | None,
-    weights: str | None,
+    weights: dict[str, float] | None,
     propensity: str | None,
     date: str | None,
     prefer: Any = "cost",
@@ -155,7 +160,7 @@ def _merge(
     return merge(
         check,
         bias_features=bias_features,
-        weights=_parse_weights(weights),
+        weights=weights,
         propensity=propensity,
         prefer=prefer,
         consequence=consequence,
@@ -169,7 +174,7 @@ def _swap(
     progress: Progress,
     relevance: str | None,
     propensity: str | None,
-    only_positions: str | None,
+    only_positions: list[float] | None,
     fixed: str | None,
     movable: str | None,
     **given: Any,
@@ -181,7 +186,7 @@ def _swap(
         check,
         relevance,
         propensity,
-        only_positions=_parse_numbers(only_positions),
+        only_positions=only_positions,
         fixed=_parse_columns(fixed),
         movable=_parse_columns(movable),
         first=_merge(check, **{**given, "propensity": None}) if alike and relevance is None else None,
@@ -201,23 +206,3 @@ def _export(plan: MergePlan | SwapPlan, path: str) -> None:
 
 def _parse_columns(given: str | None) -> list[str]:
     return [] if given is None else [name.strip() for name in given.split(",")]
-
-
-def _parse_weights(given: str | None) -> dict[str, float] | None:
-    if given is None:
-        return None
-    weights = {}
-    for part in given.split(","):
-        name, _, weight = part.partition("=")
-        try:
-            weights[name.strip()] = float(weight)
-        except ValueError:
-            raise EluteError(f"--weights takes COL=NUMBER, not '{part}'") from None
-    return weights
-
-
-def _parse_numbers(given: str | None) -> list[float] | None:
-    try:
-        return None if given is None else [float(part) for part in given.split(",")]
-    except ValueError:
-        raise EluteError(f"--only-positions takes numbers, not '{given}'") from None

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from elute.cli.progress import Reporter
+from elute.cli.text import print_json
+from elute.cli.types import PathType, typed
 from elute.errors import EluteError
 
 if TYPE_CHECKING:
@@ -36,12 +38,12 @@ _ELSEWHERE = (
 @click.argument("name", required=False)
 @click.option(
     "--data",
-    type=click.Path(exists=True, path_type=Path),
+    type=PathType(exists=True, path_type=Path),
     envvar="ELUTE_DATA",
     help="Folder or file with the data it needs.  [default: $ELUTE_DATA]",
 )
-@click.option("--seeds", type=click.IntRange(min=1), default=10, show_default=True, help="Runs to average over.")
-@click.option("--out", type=click.Path(file_okay=False), help="Folder for a Markdown page and its pictures.")
+@click.option("--seeds", type=typed("seeds"), default=10, show_default=True, help="Runs to average over.")
+@click.option("--out", type=PathType(file_okay=False), help="Folder for a Markdown page and its pictures.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def reproduce(name: str | None, data: Path | None, seeds: int, out: str | None, as_json: bool) -> None:
     """Run a published table or figure again: published and measured values side by side.
@@ -49,9 +51,10 @@ def reproduce(name: str | None, data: Path | None, seeds: int, out: str | None, 
     Without a NAME, list what there is.
     """
     import json
-    import os
 
     from rich.console import Console
+
+    from elute._util.threads import count_usable_cores
 
     try:
         from elute_reproduce import page
@@ -67,12 +70,12 @@ def reproduce(name: str | None, data: Path | None, seeds: int, out: str | None, 
             click.echo(f"{known:<32}{shows}")
         return
     with Reporter() as progress:
-        cores = len(os.sched_getaffinity(0))
+        cores = count_usable_cores()
         result = reproduce(name, Study(data, seeds, progress, None if out is None else Path(out), cores))
     if out is not None:
         written = page.write(out, result)
     if as_json:
-        click.echo(json.dumps(result.to_dict(), ensure_ascii=False))
+        print_json(json.dumps(result.to_dict(), ensure_ascii=False))
         return
     _show(Console(), result)
     if out is not None:

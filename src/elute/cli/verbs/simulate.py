@@ -10,6 +10,8 @@ import click
 
 from elute.cli.options import FILES
 from elute.cli.progress import Reporter
+from elute.cli.text import print_json
+from elute.cli.types import PathType, typed
 
 USERS = ("pbm", "cpbm", "cascade", "dcm", "ubm", "dbn", "mixture-dbn", "carousel", "trust", "pl-choice")
 POLICIES = ("uniform", "noisy-oracle", "lambdamart", "weak", "scores")
@@ -37,7 +39,7 @@ def _parse_settings(_: click.Context, option: click.Parameter, given: tuple[str,
             raise click.BadParameter(f"'{setting}' is not KEY=VALUE", param=option)
         try:
             found[key.replace("-", "_")] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             found[key.replace("-", "_")] = value
     return found
 
@@ -54,7 +56,7 @@ def _parse_settings(_: click.Context, option: click.Parameter, given: tuple[str,
     callback=_parse_settings,
     help="For example temperature=0.1.",
 )
-@click.option("--scores", type=click.Path(dir_okay=False), help="Parquet of query_id, doc_id, score.")
+@click.option("--scores", type=PathType(dir_okay=False), help="Parquet of query_id, doc_id, score.")
 @click.option("--user", type=click.Choice(USERS), default="pbm", show_default=True, help="Who clicks.")
 @click.option(
     "--user-setting",
@@ -63,15 +65,13 @@ def _parse_settings(_: click.Context, option: click.Parameter, given: tuple[str,
     callback=_parse_settings,
     help="For example eta=2, propensities=1/k.",
 )
-@click.option("--sessions", type=click.IntRange(min=1), default=100_000, show_default=True, help="Result pages.")
-@click.option("--width", type=click.IntRange(min=1), default=10, show_default=True, help="Results on a page.")
-@click.option("--epsilon", type=click.FloatRange(0, 1), default=0.1, show_default=True, help="Relevance of grade 0.")
-@click.option(
-    "--top-grade", type=click.IntRange(min=1), help="The grade that is surely relevant.  [default: the highest]"
-)
-@click.option("--swap", type=click.Path(dir_okay=False), help="A swap plan: its pages follow the others.")
-@click.option("--seed", default=0, show_default=True, help="Seed for everything drawn.")
-@click.option("--out", type=click.Path(dir_okay=False), required=True, help="Where to write the log.")
+@click.option("--sessions", type=typed("sessions"), default=100_000, show_default=True, help="Result pages.")
+@click.option("--width", type=typed("width"), default=10, show_default=True, help="Results on a page.")
+@click.option("--epsilon", type=typed("epsilon"), default=0.1, show_default=True, help="Relevance of grade 0.")
+@click.option("--top-grade", type=typed("top_grade"), help="The grade that is surely relevant.  [default: the highest]")
+@click.option("--swap", type=PathType(dir_okay=False), help="A swap plan: its pages follow the others.")
+@click.option("--seed", type=typed("seed"), default=0, show_default=True, help="Seed for everything drawn.")
+@click.option("--out", type=PathType(dir_okay=False), required=True, help="Where to write the log.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def simulate(
     data: tuple[str, ...],
@@ -87,7 +87,7 @@ def simulate(
     with Reporter() as progress:
         found = run(data, out, policy_settings=policy_setting, user_settings=user_setting, progress=progress, **options)
     if as_json:
-        click.echo(found.to_json())
+        print_json(found.to_json())
     else:
         click.echo(found.sentence)
         click.echo(f"Next: elute check {Path(out)}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elute.cli.options import FILES, reads_log
+from elute.cli.text import print_json
+from elute.cli.types import PathType, typed
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -50,14 +52,16 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
     show_default=True,
     help="What to learn; lightgbm goes with elute, naive, ipw and ipw-random.",
 )
-@click.option("--score", metavar="COL", help="upe: the score that pages were ranked by.  [default: score]")
-@click.option("--propensities", type=click.Path(), help="ipw: the folder of a fit, or its Parquet file.")
+@click.option(
+    "--score", type=typed("score"), metavar="COL", help="upe: the score that pages were ranked by.  [default: score]"
+)
+@click.option("--propensities", type=PathType(), help="ipw: the folder of a fit, or its Parquet file.")
 @click.option(
     "--randomised", metavar="LOG", type=FILES, help="ipw-random: a log of pages in random order, with the same columns."
 )
 @click.option(
     "--items",
-    type=click.Choice(["ids", "features"]),
+    type=typed("items"),
     help="elute: one item is what --item names, or all with equal features.  "
     "[default: ids, or features where only these join the log]",
 )
@@ -65,16 +69,14 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
     "--validation", multiple=True, type=FILES, help="Graded documents: the ranker with the best nDCG@10 there is kept."
 )
 @click.option("--test", multiple=True, type=FILES, help="Graded documents on which the ranker is measured at the end.")
-@click.option("--patience", type=click.IntRange(min=1), help="Stop after this many validations without a better nDCG.")
-@click.option("--steps", type=click.IntRange(min=1), help="Steps, or trees.  [default: 10000; lightgbm: 300]")
-@click.option("--batch", type=click.IntRange(min=1), default=256, show_default=True, help="Pages in a step.")
-@click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), help="Learning rate.  [default: 0.05; lightgbm: 0.1]"
-)
-@click.option("--seed", default=0, show_default=True, help="Seed for everything drawn.")
+@click.option("--patience", type=typed("patience"), help="Stop after this many validations without a better nDCG.")
+@click.option("--steps", type=typed("steps"), help="Steps, or trees.  [default: 10000; lightgbm: 300]")
+@click.option("--batch", type=typed("batch"), default=256, show_default=True, help="Pages in a step.")
+@click.option("--rate", type=typed("rate"), help="Learning rate.  [default: 0.05; lightgbm: 0.1]")
+@click.option("--seed", type=typed("seed"), default=0, show_default=True, help="Seed for everything drawn.")
 @click.option("--on-disk", is_flag=True, help="Read features and pages as needed, as is always done with large ones.")
 @click.option("--resume", is_flag=True, help="Continue from the folder's checkpoint, if there is one.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to write to.")
+@click.option("--out", type=PathType(file_okay=False, path_type=Path), required=True, help="Folder to write to.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def train(
     log: ClickLog,
@@ -100,7 +102,7 @@ def train(
         random = None if randomised is None else stack.enter_context(read_log(randomised, **call.options))
         found = run(log, features, out, randomised=random, progress=progress, **options)
     if as_json:
-        click.echo(found.to_json())
+        print_json(found.to_json())
     else:
         _show(found.to_dict(), out, features)
 

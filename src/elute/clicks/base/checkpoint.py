@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
-from zipfile import BadZipFile
 
 import numpy as np
 
 from elute._util.npz import write_npz
 from elute.clicks.backend import HAS_JAX, flatten, jnp, map_tree
+from elute.door.arrays import read_arrays
+from elute.door.fields import Damaged
 from elute.errors import EluteError
 
 T = TypeVar("T")
@@ -24,25 +26,26 @@ def write(path: Path, tree: object, identity: str) -> None:
     write_npz(path, named)
 
 
-def read(path: Path, like: T, identity: str, growing: str = "") -> T:
-    """The tree kept at `path`, in the shape of `like`; refused where it belongs to something else.
+def read(path: Path, make: Callable[[], T], identity: str, growing: str = "") -> T:
+    """The tree kept at `path`, in the shape of what `make` gives; refused where it belongs to something else, before
+    anything is made.
 
-    `growing`: the leaf that may be longer than that of `like`. Leaves that are not jax arrays come back as numpy's.
+    `growing`: the leaf that may be longer than that of the shape. Leaves that are not jax arrays come back as numpy's.
     """
     try:
-        with np.load(path, allow_pickle=False) as kept:
-            arrays = {name: kept[name] for name in kept.files}
-    except (OSError, ValueError, BadZipFile, EOFError) as problem:
+        arrays = read_arrays(path)
+    except Damaged as problem:
         raise EluteError(
             f"{path} cannot be read as a checkpoint ({problem}); delete it or give another path"
         ) from problem
     found = str(arrays.pop(_IDENTITY, ""))
     if found != identity:
         raise EluteError(f"{path} belongs to '{found}', not to '{identity}'; delete it or give another path")
-    leaves = []
+    leaves, like = [], make()
     for name, leaf in flatten(like):
         value = arrays.get(name)
-        if value is None or (value.shape != np.shape(leaf) and name != growing):
+        wanted = np.asarray(leaf)
+        if value is None or value.dtype.kind != wanted.dtype.kind or (value.shape != wanted.shape and name != growing):
             raise EluteError(f"{path} has no {name} that fits this model; delete it or give another path")
         leaves.append(jnp.asarray(value) if isinstance(leaf, jnp.ndarray) and HAS_JAX else value)
     rest = iter(leaves)

@@ -141,9 +141,16 @@ class ClickModel(ABC, Generic[S]):
     def sample(self, key: jax.Array, sessions: Sessions) -> Sessions:
         """The same pages, clicked by the model. What is drawn for a session depends on the key and its row alone."""
         require_jax("drawing clicks from a session click model")
+        return self._click(sessions, lambda pages: base.draw_uniforms(pages, key))
+
+    def redraw(self, sessions: Sessions, rng: np.random.Generator) -> Sessions:
+        """As `sample`, by numpy's numbers."""
+        return self._click(sessions, lambda pages: jnp.asarray(rng.random(pages.doc.shape)))
+
+    def _click(self, sessions: Sessions, draw: Callable[[DevicePages], jax.Array]) -> Sessions:
         params, out = self.params_, np.zeros(sessions.click.shape, np.uint8)
         for where, pages in self._split_pages(sessions):
-            clicks = base.sample_clicks(self.structure, params, self._features, pages, key)
+            clicks = base.sample_clicks(self.structure, params, self._features, pages, draw(pages))
             out[where, : pages.doc.shape[1]] = np.asarray(clicks)[: where.stop - where.start]
         return sessions.with_clicks(out)
 
@@ -153,8 +160,9 @@ class ClickModel(ABC, Generic[S]):
 
     def load(self, path: Path | str) -> Self:
         """The parameters kept by a model of the same structure."""
-        like = self.structure.init(first_key(0), self._features.shape[1])
-        self.params_ = checkpoint.read(Path(path), like, repr(self.structure))
+        self.params_ = checkpoint.read(
+            Path(path), lambda: self.structure.init(first_key(0), self._features.shape[1]), repr(self.structure)
+        )
         for name in ("iterations_", "converged_", "priors_", "history_", "best_epoch_"):
             vars(self).pop(name, None)  # of an earlier fit
         return self

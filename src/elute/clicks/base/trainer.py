@@ -139,8 +139,11 @@ def _copy(params: Params) -> Params:
 
 
 def _restore(kept: Path, like: _TrainingState, identity: str) -> _TrainingState:
-    found = checkpoint.read(kept, like, identity, growing=".history")
-    return found._replace(best=int(found.best), done=int(found.done))
+    found = checkpoint.read(kept, lambda: like, identity, growing=".history")
+    best, done = int(found.best), int(found.done)
+    if not 0 <= best <= done or found.history.shape != (done, like.history.shape[1]):
+        raise EluteError(f"{kept} does not fit together; delete it or give another path")
+    return found._replace(best=best, done=done)
 
 
 def _draw_batches(

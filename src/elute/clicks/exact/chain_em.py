@@ -3,7 +3,9 @@
 Without a prior this is maximum likelihood. With one, what is maximised over the prior of each rate of documents and
 over the rates that all share is the marginal likelihood, documents integrated out, as far as a factorised posterior
 knows it: documents have Beta posteriors made of expected tallies, the prior is refitted to these in every round
-(`elute.clicks.base.ranked_prior`), and the E-step judges a place by the others (`elute.clicks.exact.expectation`).
+(`elute.clicks.base.ranked_prior`), and the E-step judges a place by the others (`elute.clicks.exact.expectation`). That
+will do for attraction, most of which is seen. Satisfaction is hidden, and integrated out
+(`elute.clicks.exact.satisfaction`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from elute.clicks.base.model import ExactFit, Floats
 from elute.clicks.base.ranked_prior import RankedPrior, choose_prior, update
 from elute.clicks.base.tower_model import TowerModel
 from elute.clicks.exact.expectation import ChainSums, Weights, expect
+from elute.clicks.exact.satisfaction import Endings
 from elute.clicks.exact.shared import attraction_params
 from elute.clicks.exact.tally import mean_log_ranks, ranks_of, tally
 from elute.clicks.logspace import to_logits
@@ -32,7 +35,9 @@ from elute.progress import Progress
 
 C = TypeVar("C", bound=ChainStructure)
 
-_PIECE = 1 << 16
+_PIECE = 1 << 13
+"""Sessions; the last piece is filled up to as many."""
+
 _TOLERANCE = 1e-6
 """Of the mean log-likelihood of a session, gained in one cycle."""
 
@@ -41,6 +46,12 @@ _CYCLES = 200
 
 _NEAR = 1e-3
 """How near to 0 or 1 is as good as there."""
+
+HIDDEN = "satisfaction"
+"""The rate of documents that is integrated out, where there is a prior."""
+
+_CERTAIN = 1e9
+"""Trials that no prior moves and no place left out."""
 
 _EDGE = 1e-9
 """How near to 0 and 1 an extrapolation may come."""
@@ -85,8 +96,8 @@ def count_chains(source: SessionSource, documents: int, ranks: int) -> ChainCoun
 
 
 class ChainState(NamedTuple):
-    """Where EM is. `tallies`: of every rate of documents, how often it happened and of how many times, by document.
-    `rest`: the rates that all documents share."""
+    """Where EM is. `tallies`: of every rate of documents, how often it happened and of how many times, by document (of
+    one that is integrated out: its posterior mean, of very many). `rest`: the rates that all documents share."""
 
     tallies: dict[str, Floats]
     rest: dict[str, Floats]
@@ -114,21 +125,32 @@ class ChainModel(TowerModel[C]):
             raise EluteError("there are no sessions to fit")
         held = [pages for _, pages in split_pages(source, _PIECE)] if isinstance(source, Sessions) else None
         z, centre = mean_log_ranks(tally(source, self.documents, self.ranks, ranks_of), np.arange(self.ranks))
+        first = self._begin(seen)
+        integrates = self.prior is not None and HIDDEN in first.tallies
         priors: dict[str, RankedPrior] = {}
+        endings: Endings | None = None
 
         def choose(at: ChainState) -> None:
             for name, (happened, trials) in at.tallies.items():
-                priors[name] = choose_prior(self.prior, happened, trials, z, priors.get(name))
+                if name == HIDDEN and endings is not None and self.prior == "fitted":
+                    priors[name] = endings.choose_prior(z, priors[name])
+                else:
+                    priors[name] = choose_prior(self.prior, happened, trials, z, priors.get(name))
 
         def step(at: ChainState) -> tuple[ChainState, float]:
             """The next state, and the objective of this one, by session."""
+            nonlocal endings
             weights = {name: _weigh(both, priors[name], z) for name, both in at.tallies.items()}
             sums = self._expect(weights, at.rest, held, source)
             rest = {name: _divide(sums.tallies[name], before) for name, before in at.rest.items()}
-            after = ChainState({name: sums.tallies[name] for name in at.tallies}, rest)
-            return after, sums.log_likelihood / seen.sessions
+            tallies = {name: sums.tallies[name] for name in at.tallies}
+            if integrates:
+                endings = Endings.gather(sums.last, seen.turns - seen.stayed, float(at.rest.get("continuation", 1.0)))
+                means = endings.average(priors[HIDDEN], z)
+                tallies[HIDDEN] = np.stack((means * _CERTAIN, np.full_like(means, _CERTAIN)))
+            return ChainState(tallies, rest), sums.log_likelihood / seen.sessions
 
-        found, cycles, converged = climb(step, choose, self._begin(seen), _CYCLES, progress)
+        found, cycles, converged = climb(step, choose, first, _CYCLES, progress)
         params = self._build_params(found, priors, z, seen.shown > 0, centre)
         return ExactFit(params, cycles, converged, {name: prior.to_dict() for name, prior in priors.items()})
 

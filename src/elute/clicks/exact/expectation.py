@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.clicks.backend import compile_first_static, jnp, scan, sum_at
+from elute.clicks.exact.satisfaction import LastClicks
 from elute.clicks.page import DevicePages
 from elute.clicks.structure.chain import ChainStructure, Chances, Counted, Readings
 
@@ -42,15 +43,26 @@ class ChainSums(NamedTuple):
 
     tallies: dict[str, Floats]
     log_likelihood: float
+    last: LastClicks
 
     def add(self, other: ChainSums) -> ChainSums:
         """Both together."""
         tallies = {name: values + other.tallies[name] for name, values in self.tallies.items()}
-        return ChainSums(tallies, self.log_likelihood + other.log_likelihood)
+        doc, further = (np.concatenate(both) for both in zip(self.last, other.last, strict=True))
+        return ChainSums(tallies, self.log_likelihood + other.log_likelihood, LastClicks(doc, further))
 
 
-def infer_readings(chances: Chances, clicked: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """P(read | all clicks) by (session, place), 0 on the padding; and log P(clicks) by session."""
+class Inferred(NamedTuple):
+    """P(read | all clicks) by (session, place), 0 on the padding; by session, log P(clicks), and P(a click further
+    down | the place below the last click is read)."""
+
+    read: jax.Array
+    log_p: jax.Array
+    further: jax.Array
+
+
+def infer_readings(chances: Chances, clicked: jax.Array, mask: jax.Array) -> Inferred:
+    """What is hidden, from what is seen."""
     click, on_click, on_skip = chances
     rank = jnp.arange(mask.shape[1])
     last = jnp.max(jnp.where(clicked, rank + 1, 0), axis=1)
@@ -73,15 +85,17 @@ def infer_readings(chances: Chances, clicked: jax.Array, mask: jax.Array) -> tup
     read = jnp.where(mask, jnp.where(tail, below, 1.0), 0.0)
     onward = jnp.where(rank + 1 < last[:, None], jnp.where(clicked, on_click, on_skip), 1.0)
     known = jnp.where(mask & ~tail, jnp.where(clicked, click, skip) * onward, 1.0)
-    return read, jnp.log(jnp.maximum(known, _LEAST)).sum(axis=1) + jnp.log(tail_chance)
+    log_p = jnp.log(jnp.maximum(known, _LEAST)).sum(axis=1) + jnp.log(tail_chance)
+    return Inferred(read, log_p, 1.0 - first_beta)
 
 
 def _count_pages(
     structure: ChainStructure, rates: dict[str, jax.Array], pages: DevicePages
-) -> tuple[Counted, jax.Array]:
-    """What EM adds up, by place, and log P(clicks) by session."""
+) -> tuple[Counted, Inferred]:
+    """What EM adds up, by place, and what that was made from."""
     mask, clicked = pages.mask, pages.clicked
-    read, log_p = infer_readings(structure.chances(rates), clicked, mask)
+    inferred = infer_readings(structure.chances(rates), clicked, mask)
+    read = inferred.read
     following = jnp.pad(read, ((0, 0), (0, 1)))[:, 1:]
     has_next = jnp.pad(mask, ((0, 0), (0, 1)))[:, 1:]
     turn = clicked & has_next
@@ -93,16 +107,16 @@ def _count_pages(
         jnp.where(~clicked & has_next, read, 0.0),
         jnp.where(clicked, 0.0, following),
     )
-    return structure.count(rates, found), log_p
+    return structure.count(rates, found), inferred
 
 
 @compile_first_static
 def _sum_pages(
     kind: tuple[ChainStructure, bool], weights: dict[str, Weights], rest: dict[str, jax.Array], pages: DevicePages
-) -> tuple[dict[str, tuple[jax.Array, jax.Array]], jax.Array]:
+) -> tuple[dict[str, tuple[jax.Array, jax.Array]], jax.Array, tuple[jax.Array, jax.Array]]:
     structure, leaves_out = kind
     yes, no = ({name: jnp.take(one[way], pages.doc, mode="clip") for name, one in weights.items()} for way in (0, 1))
-    counted, log_p = _count_pages(structure, {name: yes[name] / (yes[name] + no[name]) for name in yes} | rest, pages)
+    counted, found = _count_pages(structure, {name: yes[name] / (yes[name] + no[name]) for name in yes} | rest, pages)
     if leaves_out:
         others = {}
         for name in yes:
@@ -111,14 +125,18 @@ def _sum_pages(
             some = jnp.maximum(yes[name] - happened, 1e-6 * yes[name])
             none = jnp.maximum(no[name] - (trials - happened), 1e-6 * no[name])
             others[name] = some / (some + none)
-        counted, log_p = _count_pages(structure, others | rest, pages)
+        counted, found = _count_pages(structure, others | rest, pages)
     amount = len(next(iter(weights.values())).yes)
     doc = jnp.where(pages.mask, pages.doc, amount)
     sums = {
         name: (_sum_shown(doc, one, pages, amount), _sum_shown(doc, two, pages, amount)) if name in yes else (one, two)
         for name, (one, two) in counted.items()
     }
-    return sums, jnp.where(pages.length > 0, log_p, 0.0).sum()
+    rank = jnp.arange(pages.doc.shape[1])
+    last = jnp.max(jnp.where(pages.clicked, rank, -1), axis=1)
+    at = jnp.take_along_axis(pages.doc, jnp.maximum(last, 0)[:, None], axis=1)[:, 0]
+    ends = jnp.where((last >= 0) & (last + 1 < pages.length), at, amount), found.further
+    return sums, jnp.where(pages.length > 0, found.log_p, 0.0).sum(), ends
 
 
 def _sum_shown(doc: jax.Array, values: jax.Array, pages: DevicePages, amount: int) -> jax.Array:
@@ -130,6 +148,8 @@ def expect(
 ) -> ChainSums:
     """Of some pages, in double precision, so that many of them can be added up. `leaves_out`: see above; without it,
     this is the E-step of maximum likelihood."""
-    sums, log_p = _sum_pages((structure, leaves_out), weights, rest, pages)
+    sums, log_p, ends = _sum_pages((structure, leaves_out), weights, rest, pages)
     tallies = {name: np.stack([np.asarray(values, np.float64) for values in both]) for name, both in sums.items()}
-    return ChainSums(tallies, float(log_p))
+    doc, further = np.asarray(ends[0], np.int64), np.asarray(ends[1], np.float64)
+    some = doc < len(next(iter(weights.values())).yes)
+    return ChainSums(tallies, float(log_p), LastClicks(doc[some], further[some]))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from elute._util.offsets import take_groups
 from elute.clicks.base.ranked_prior import LOG_BOUNDS, RankedPrior
 from elute.clicks.exact.tally import PairCounts
-from elute.progress import Progress
+from elute.progress import Progress, silent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,22 +55,22 @@ def fit_marginally(
     fixed: RankedPrior | None,
     progress: Progress,
     examination: Floats | None = None,
+    start: RankedPrior | None = None,
 ) -> MarginalFit:
     """`amount`: of cells. `z`: by document, see `RankedPrior`. `fixed`: a prior that is given, not fitted;
-    `examination`: likewise, and the prior is then one of documents, without growth."""
+    `examination`: likewise, and the prior is then one of documents, without growth. `start`: a prior to search from."""
     from scipy.optimize import minimize
 
     seen = np.bincount(cells.cell, cells.impressions, amount).astype(np.float64)
-    log_o, start = _choose_start(cells, seen)
-    start = fixed or start
+    log_o, plain = _choose_start(cells, seen)
     if examination is not None:
         log_o = np.clip(np.log(np.maximum(examination, 1e-300)), _LOWEST, _HIGHEST)
-    at = np.concatenate((log_o, start.numbers))
+    at = np.concatenate((log_o, (fixed or start or plain).numbers))
     held = [(value, value) for value in at[amount:]] if fixed else list(LOG_BOUNDS)
     if examination is not None:
         held[-1] = (0.0, 0.0)
     if examination is not None and fixed:
-        return MarginalFit(_estimate_documents(cells, np.exp(log_o), fixed, z), fixed, np.exp(log_o), 0, True)
+        return MarginalFit(average_documents(cells, np.exp(log_o), fixed, z), fixed, np.exp(log_o), 0, True)
     some = _group_documents(cells, z)
     rounds = 0
 
@@ -91,7 +91,7 @@ def fit_marginally(
     o = np.exp(found.x[:amount])
     prior = fixed or RankedPrior.of_numbers(found.x[amount:])
     o[seen == 0] = float(seen @ o) / max(float(seen.sum()), 1.0)
-    return MarginalFit(_estimate_documents(cells, o, prior, z), prior, o, int(found.nit), bool(found.success))
+    return MarginalFit(average_documents(cells, o, prior, z), prior, o, int(found.nit), bool(found.success))
 
 
 class _Distinct(NamedTuple):
@@ -139,7 +139,13 @@ def _lose(x: Floats, some: _Distinct, amount: int) -> tuple[float, Floats]:
     return -float(value), -np.concatenate((of_cell, rest))
 
 
-def _estimate_documents(cells: PairCounts, o: Floats, prior: RankedPrior, z: Floats) -> Floats:
+def fit_prior(cells: PairCounts, o: Floats, z: Floats, start: RankedPrior) -> RankedPrior:
+    """The prior of documents, without growth, at these examinations. `start`: where an earlier search ended."""
+    return fit_marginally(cells, len(o), z, None, silent, o, start).prior
+
+
+def average_documents(cells: PairCounts, o: Floats, prior: RankedPrior, z: Floats) -> Floats:
+    """Posterior mean attraction by document."""
     from elute.kernels.attraction import integrate_items
 
     skips, odds = cells.impressions - cells.clicks, np.empty(len(cells.cell))

@@ -13,11 +13,13 @@ from elute.clicks.base.ranked_prior import RankedPrior, choose_prior
 from elute.clicks.base.tower_model import TowerModel
 from elute.clicks.exact.marginal import fit_marginally
 from elute.clicks.exact.product import fit_product
+from elute.clicks.exact.redrawn import CountedClicks, Redrawable, attract
 from elute.clicks.exact.shared import attraction_params
 from elute.clicks.exact.tally import Keys, PairCounts, mean_log_ranks, sum_by_document
 from elute.clicks.logspace import log_sigmoid, to_logits
-from elute.clicks.sessions import SessionSource
+from elute.clicks.sessions import Sessions, SessionSource
 from elute.clicks.structure.base import ClickStructure
+from elute.clicks.structure.towers import Params
 from elute.progress import Progress
 
 S = TypeVar("S", bound=ClickStructure)
@@ -31,7 +33,7 @@ _NEAR = 1e-3
 """How near to 0 or 1 is as good as there."""
 
 
-class ProductModel(TowerModel[S]):
+class ProductModel(TowerModel[S], Redrawable):
     """By marginal likelihood where documents have a prior (`elute.clicks.exact.marginal`), by maximum likelihood where
     they have none, or plenty of impressions. Subclasses say what the cells are that examination belongs to."""
 
@@ -59,6 +61,13 @@ class ProductModel(TowerModel[S]):
         params = attraction_params(fitted, shown, prior, centre, self.ranks)
         params["examination"] = jnp.asarray(to_logits(o))
         return ExactFit(params, rounds, converged, {"attraction": prior.to_dict()})
+
+    def count_clicks(self, sessions: Sessions) -> CountedClicks:
+        examination = np.asarray(sigmoid(self.params_["examination"]), np.float64)
+        return CountedClicks(self._count_cells(sessions)[0], examination)
+
+    def _describe(self, attraction: Floats) -> Params:
+        return attract(attraction, self.ranks)
 
     @property
     def boundary_(self) -> list[str]:

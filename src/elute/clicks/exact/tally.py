@@ -64,6 +64,11 @@ def ranks_of(sessions: Sessions) -> Keys:
     return np.broadcast_to(np.arange(sessions.width), sessions.doc.shape)
 
 
+def one_cell(sessions: Sessions) -> Keys:
+    """The same for every place."""
+    return np.zeros(sessions.doc.shape, np.int64)
+
+
 def distances_of(sessions: Sessions) -> Keys:
     """How far up the last click lies, from 1, by place: rank k at most, which is also where nothing was clicked."""
     rank = np.arange(1, sessions.width + 1, dtype=np.int32)

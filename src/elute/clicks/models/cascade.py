@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elute.clicks.backend import jnp
-from elute.clicks.base.model import ExactFit
+from elute.clicks.base.model import ExactFit, Floats
 from elute.clicks.base.ranked_prior import choose_prior, update
 from elute.clicks.base.tower_model import TowerModel
+from elute.clicks.exact.redrawn import CountedClicks, Redrawable, attract
 from elute.clicks.exact.shared import attraction_params
-from elute.clicks.exact.tally import mean_log_ranks, ranks_of, sum_by_document, tally
+from elute.clicks.exact.tally import mean_log_ranks, one_cell, ranks_of, sum_by_document, tally
 from elute.clicks.logspace import LOG_NEVER, log_not_sigmoid, log_sigmoid
 from elute.clicks.page import DevicePages
 from elute.clicks.sessions import Sessions, SessionSource
@@ -57,7 +58,7 @@ class UntilClick(ChainStructure):
         return {"attraction": (found.clicked, found.read)}
 
 
-class Cascade(TowerModel[UntilClick]):
+class Cascade(TowerModel[UntilClick], Redrawable):
     """Fitted in closed form: clicks over readings, down to the first click.
 
     A second click is impossible under this model (`log_likelihood` is -inf), so a session is used down to its first.
@@ -70,6 +71,12 @@ class Cascade(TowerModel[UntilClick]):
         clicked = sessions.clicked
         first = np.where(clicked.any(axis=1), clicked.argmax(axis=1) + 1, sessions.length)
         return Sessions(sessions.query, sessions.doc, sessions.click, first.astype(np.int32))
+
+    def count_clicks(self, sessions: Sessions) -> CountedClicks:
+        return CountedClicks(tally(self._accept(sessions), self.documents, 1, one_cell), np.ones(1))
+
+    def _describe(self, attraction: Floats) -> Params:
+        return attract(attraction, self.ranks)
 
     def _fit_exactly(self, source: SessionSource, progress: Progress) -> ExactFit:
         cells = tally(source, self.documents, self.ranks, ranks_of)

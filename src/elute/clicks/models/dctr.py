@@ -9,7 +9,8 @@ import numpy as np
 
 from elute.clicks.base.model import ClickModel, ExactFit, Floats
 from elute.clicks.base.prior import Prior, check_prior, pseudo_counts, rate, typical_rate
-from elute.clicks.exact.tally import Keys, sum_by_document, tally
+from elute.clicks.exact.redrawn import CountedClicks, Redrawable
+from elute.clicks.exact.tally import one_cell, sum_by_document, tally
 from elute.clicks.logspace import log_sigmoid
 from elute.clicks.page import DevicePages
 from elute.clicks.sessions import Sessions, SessionSource
@@ -35,7 +36,7 @@ class Rates(IndependentStructure):
         return log_sigmoid(Embedding().logits(params["rate"], features, pages.doc))
 
 
-class DCTR(ClickModel[Rates]):
+class DCTR(ClickModel[Rates], Redrawable):
     """Posterior mean click rates under a Beta prior; click prediction and relevance are the same."""
 
     def __init__(self, documents: int, ranks: int, *, prior: Prior = "fitted") -> None:
@@ -43,16 +44,18 @@ class DCTR(ClickModel[Rates]):
         self.prior = check_prior(prior)
 
     def _fit_on_counts(self, source: SessionSource, progress: Progress) -> ExactFit:
-        cells = tally(source, self.documents, 1, _single_cell)
+        cells = tally(source, self.documents, 1, one_cell)
         n, c = sum_by_document(cells, cells.impressions), sum_by_document(cells, cells.clicks)
         added = pseudo_counts(self.prior, c, n)
         return ExactFit({"rate": to_embedding(rate(c, n, added), typical_rate(c, n, added))})
+
+    def count_clicks(self, sessions: Sessions) -> CountedClicks:
+        return CountedClicks(tally(sessions, self.documents, 1, one_cell), np.ones(1))
+
+    def _describe(self, attraction: Floats) -> Params:
+        return {"rate": to_embedding(attraction, 0.5)}
 
     @property
     def relevance_values_(self) -> Floats:
         """The click rate."""
         return score_documents(Embedding(), self.params_["rate"], self._features)
-
-
-def _single_cell(sessions: Sessions) -> Keys:
-    return np.zeros(sessions.doc.shape, np.int64)

@@ -10,10 +10,11 @@ import numpy as np
 from elute.clicks.backend import jnp, sigmoid
 from elute.clicks.base.model import ClickModel, ExactFit, Floats
 from elute.clicks.base.prior import Prior, check_prior, pseudo_counts, rate, typical_rate
+from elute.clicks.exact.redrawn import CountedClicks, Redrawable
 from elute.clicks.exact.tally import ranks_of, tally
 from elute.clicks.logspace import log_sigmoid, to_logits
 from elute.clicks.page import DevicePages
-from elute.clicks.sessions import SessionSource
+from elute.clicks.sessions import Sessions, SessionSource
 from elute.clicks.structure.independent import IndependentStructure
 from elute.clicks.structure.towers import Params
 from elute.progress import Progress
@@ -37,7 +38,7 @@ class RankedRates(IndependentStructure):
         return log_sigmoid(params["rate"][doc, jnp.arange(doc.shape[1])])
 
 
-class RDCTR(ClickModel[RankedRates]):
+class RDCTR(ClickModel[RankedRates], Redrawable):
     """Posterior mean click rates of (document, rank) under a Beta prior of each rank (CMIP paper, Section 5.2.1).
 
     A document never shown at a rank has that rank's mean rate there.
@@ -58,6 +59,19 @@ class RDCTR(ClickModel[RankedRates]):
             logits[:, rank] = to_logits(typical_rate(c, n, added))
             logits[doc[at], rank] = to_logits(rate(c, n, added))
         return ExactFit({"rate": jnp.asarray(logits)})
+
+    def count_clicks(self, sessions: Sessions) -> CountedClicks:
+        """As if documents were clicked more or less at all ranks alike: by how much is what the relevance adds up."""
+        return CountedClicks(tally(sessions, self.documents, self.ranks, ranks_of), self._by_rank)
+
+    def _describe(self, attraction: Floats) -> Params:
+        return {"rate": jnp.asarray(to_logits(np.outer(attraction, self._by_rank)))}
+
+    @property
+    def _by_rank(self) -> Floats:
+        """Mean rates, the largest 1."""
+        means = np.asarray(sigmoid(self.params_["rate"]), np.float64).mean(axis=0)
+        return np.asarray(means / means.max())
 
     @property
     def relevance_values_(self) -> Floats:

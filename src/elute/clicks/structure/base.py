@@ -74,14 +74,19 @@ def log_pages(structure: ClickStructure, params: Params, features: jax.Array, pa
     return jnp.where(pages.mask, log_outcome(log_p, pages.clicked), 0.0).sum(axis=1)
 
 
-def draw(
-    structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages, key: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Clicks drawn from the model, and the log P(click | clicks drawn above) they were drawn with."""
-    width = pages.doc.shape[1]
+def draw_uniforms(pages: DevicePages, key: jax.Array) -> jax.Array:
+    """By (session, place); those of a session depend on the key and its row alone."""
     import jax
 
-    uniforms = jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row), (width,)))(pages.row)
+    width = pages.doc.shape[1]
+    return jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row), (width,)))(pages.row)
+
+
+def draw(
+    structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages, uniforms: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Clicks drawn from the model, and the log P(click | clicks drawn above) they were drawn with. A place is clicked
+    where its uniform number is below that probability."""
 
     def step(state: State, inputs: tuple[Any, jax.Array, jax.Array]) -> tuple[State, tuple[jax.Array, jax.Array]]:
         place, rank, uniform = inputs
@@ -89,8 +94,9 @@ def draw(
         clicked = uniform < jnp.exp(log_p)
         return structure.remember(params, seen, clicked), (clicked, log_p)
 
-    inputs = (to_rank_major(structure.prepare_places(params, features, pages)), jnp.arange(width), uniforms.T)
-    _, (clicked, log_p) = jax.lax.scan(step, structure.start(params, pages.doc.shape[0]), inputs)
+    ranks = jnp.arange(pages.doc.shape[1])
+    inputs = (to_rank_major(structure.prepare_places(params, features, pages)), ranks, uniforms.T)
+    _, (clicked, log_p) = scan(step, structure.start(params, pages.doc.shape[0]), inputs)
     return clicked.T & pages.mask, log_p.T
 
 
@@ -114,7 +120,7 @@ def marginals(structure: ClickStructure, params: Params, features: jax.Array, pa
 
 @compile_first_static
 def sample_clicks(
-    structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages, key: jax.Array
+    structure: ClickStructure, params: Params, features: jax.Array, pages: DevicePages, uniforms: jax.Array
 ) -> jax.Array:
     """Clicks from the model, 0 on the padding."""
-    return draw(structure, params, features, pages, key)[0].astype(jnp.uint8)
+    return draw(structure, params, features, pages, uniforms)[0].astype(jnp.uint8)

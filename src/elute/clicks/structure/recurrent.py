@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from elute.clicks.page import DevicePages
-from elute.clicks.structure.base import ClickStructure, draw, log_pages
+from elute.clicks.structure.base import ClickStructure, draw, draw_uniforms, log_pages
 from elute.clicks.structure.towers import Params
 
 CLICK_SIZE = 4
@@ -32,7 +32,7 @@ class RecurrentStructure(ClickStructure):
         keys = jax.random.split(jax.random.key(0), self.samples)
 
         def add(total: jax.Array, key: jax.Array) -> tuple[jax.Array, None]:
-            return total + jnp.exp(draw(self, params, features, pages, key)[1]), None
+            return total + jnp.exp(draw(self, params, features, pages, draw_uniforms(pages, key))[1]), None
 
         total, _ = jax.lax.scan(add, jnp.zeros(pages.doc.shape), keys)
         return jnp.log(total / self.samples)

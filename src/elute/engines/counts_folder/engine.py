@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from elute._util import scratch
@@ -22,7 +17,7 @@ from elute.cells.roles import Roles
 from elute.cells.structure import structure_from_counts
 from elute.cells.survey import Survey
 from elute.engines.counts_folder.filtering import choose_factors, write_kept
-from elute.engines.counts_folder.layout import CELLS, FORMAT, MARK, QUERY
+from elute.engines.counts_folder.reading import CountsFiles
 from elute.engines.fingerprint.compare import find_changed_source
 from elute.engines.source_state import State
 from elute.errors import EluteError
@@ -35,22 +30,18 @@ class CountsEngine:
 
     def __init__(self, folder: str | Path, spill: str | Path | None = None) -> None:
         """`spill`: the folder for what is left of the counts where filters leave some out."""
-        self._folder, self._spill = Path(folder), spill
+        self._files, self._spill = CountsFiles(Path(folder)), spill
         self._remove: Callable[[], None] | None = None
-        try:
-            self._about: dict[str, Any] = json.loads((self._folder / MARK).read_text(encoding="utf-8"))
-            if self._about["format"] != FORMAT:
-                raise EluteError(f"{folder} was written by another version of elute; count the log again")
-            names = dict(self._about["roles"])
-            self.roles = Roles(item=tuple(names.pop("item")), bias=tuple(names.pop("bias")), **names)
-            self.filters = Filters.from_options(self._about.get("filters", {}))
-        except (KeyError, TypeError, ValueError) as error:
-            raise EluteError(f"{self._folder / MARK} is not what `elute.count` writes: {error}") from error
+        self.roles, self.filters = self._files.roles, self._files.filters
         self.label: str = self._about["log"]
         source = find_changed_source(self.state)
         if source is not None:
             again = f"count {self.label} again with `elute.count` (`out='{folder}'`)"
             raise EluteError(f"{source} has changed since it was counted: {again}")
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        return self._files.about
 
     @property
     def exact(self) -> bool:
@@ -74,27 +65,26 @@ class CountsEngine:
             problem = f"counts of {self.label} have no rows that `where=` could choose from"
             raise EluteError(f"{problem}; count {self.label} again with `elute.count` and `where=`")
         both = self.filters.and_then(filters)
-        kept = choose_factors(self._read("factors"), roles, both)
+        kept = choose_factors(self._files.factors, roles, both)
         if not kept.any():
             raise both.refuse_empty(self.label)
         if not kept.all():
             target, self._remove = scratch.make_folder(self._spill)
-            with self._translate_errors("cells"):
-                self._about = write_kept(self._folder, self._about, roles, kept, target)
-            self._folder = target
+            write_kept(self._files, roles, kept, target)
+            self._files = CountsFiles(target)
         self.filters = both
 
     def find_problems(self, roles: Roles) -> list[str]:
-        """Other columns than those that were counted."""
-        mine = asdict(self.roles)
+        """Other columns than those that were counted. How they act together is no matter of counting."""
+        mine = self.roles.to_dict()
         return [
             f"these counts were made with {part} {_to_text(mine[part])}, not {_to_text(asked)}; count the log again"
-            for part, asked in asdict(roles).items()
-            if asked != mine[part]
+            for part, asked in roles.to_dict().items()
+            if part != "formula" and asked != mine[part]
         ]
 
     def survey(self, roles: Roles) -> Survey:
-        table = self._read("factors")
+        table = self._files.factors
         return Survey(
             rows=self._about["rows"],
             usable=self._about["usable"],
@@ -113,17 +103,12 @@ class CountsEngine:
 
     def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
         progress("reading the counts", 0, 0)
-        cells, sizes = self._read("cells"), self._read("items", [CELLS])[CELLS].to_numpy()
-        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         counts = Counts(
-            offsets=offsets,
-            factor=cells["factor"].to_numpy(),
-            impressions=cells["impressions"].to_numpy(),
-            clicks=cells["clicks"].to_numpy(),
+            **self._files.cells()._asdict(),
             factors=survey.factors,
             membership=None,
             collision_bound=self._about["collision_bound"],
-            read_items=lambda: self._read("items", list(roles.item)),
+            read_items=lambda: self._files.items(list(roles.item)),
         )
         if roles.query is None:
             return counts
@@ -139,49 +124,21 @@ class CountsEngine:
         """The smallest items under each factor."""
         order = [(column, "ascending") for column in roles.item]
         found: dict[int, list[pa.Table]] = {factor: [] for factor in factors}
-        for group in range(self._groups):
-            cells = self._read("cells", ["factor"], group)["factor"].to_numpy()
-            items = self._read("items", [*roles.item, CELLS], group)
-            ends = np.cumsum(items[CELLS].to_numpy())
+        for group, cells in enumerate(self._files.cells_by_group()):
+            items = self._files.items(list(roles.item), group)
             for factor in factors:
-                shown = np.searchsorted(ends, np.flatnonzero(cells == factor), side="right")
-                some = items.select(list(roles.item)).take(pa.array(shown)).sort_by(order)
-                found[factor].append(some.slice(0, each))
+                shown = np.searchsorted(cells.offsets[1:], np.flatnonzero(cells.factor == factor), side="right")
+                found[factor].append(items.take(pa.array(shown)).sort_by(order).slice(0, each))
         return {factor: pa.concat_tables(some).sort_by(order).slice(0, each) for factor, some in found.items()}
-
-    @cached_property
-    def _groups(self) -> int:
-        """Parts that the counts were written in."""
-        return int(self._open_file("cells").num_row_groups)
 
     def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
         raise EluteError(f"{self.label} was given as counts, without '{value}'; pass the log itself")
 
     def _read_membership(self, roles: Roles, counts: Counts) -> Membership:
-        queries = int(self._about["queries"])
-        if roles.items_within_queries:
-            query = self._read("items", [QUERY])[QUERY].to_numpy()
-            return Membership(queries, query, np.arange(counts.n_items, dtype=np.int32), counts.item_impressions)
-        pairs = self._read("pairs")
-        query, item, shown = (pairs[name].to_numpy() for name in ("query", "item", "impressions"))
-        return Membership(queries, query, item.astype(np.int32), shown)
-
-    def _read(self, name: str, columns: list[str] | None = None, group: int | None = None) -> pa.Table:
-        """A file, or one of its row groups."""
-        file = self._open_file(name)
-        with self._translate_errors(name):
-            return file.read(columns) if group is None else file.read_row_group(group, columns)
-
-    def _open_file(self, name: str) -> pq.ParquetFile:
-        with self._translate_errors(name):
-            return pq.ParquetFile(self._folder / f"{name}.parquet")
-
-    @contextmanager
-    def _translate_errors(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, pa.ArrowInvalid) as error:
-            raise EluteError(f"cannot read {self._folder / name}.parquet; count the log again ({error})") from error
+        if not roles.items_within_queries:
+            return self._files.members(0, counts.item_impressions)
+        query, every = self._files.query_of_item(), np.arange(counts.n_items, dtype=np.int32)
+        return Membership(self._files.queries, query, every, counts.item_impressions)
 
 
 def _to_text(value: object) -> str:

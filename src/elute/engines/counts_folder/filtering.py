@@ -21,6 +21,7 @@ from elute._util import files
 from elute.cells.filters import Filters, choose_position
 from elute.cells.roles import Roles
 from elute.engines.counts_folder.layout import CELLS, MARK, QUERY
+from elute.engines.counts_folder.reading import CountsFiles
 from elute.engines.counts_folder.writing import to_json_value
 from elute.errors import EluteError
 from elute.kernels.keys import KeyTable
@@ -49,25 +50,24 @@ def _find_flaw(factors: pa.Table, column: str) -> str | None:
     return f"holds {kind} values" if pa.types.is_boolean(kind) else None
 
 
-def write_kept(
-    folder: Path, about: dict[str, Any], roles: Roles, kept: NDArray[np.bool_], target: Path
-) -> dict[str, Any]:
-    """Write the counts of these factors to `target`, a row group at a time; gives what its `counts.json` says, but for
-    the filters."""
+def write_kept(source: CountsFiles, roles: Roles, kept: NDArray[np.bool_], target: Path) -> None:
+    """Write the counts of these factors to `target`, a row group at a time; but for the filters, its `counts.json` says
+    what was done."""
+    about = source.about
     if roles.query is not None and not roles.items_within_queries:
         raise EluteError(
             f"counts of {about['log']} do not tell for which query an item was shown under a factor; "
             "filter while counting, with `elute.count`"
         )
-    factors = pq.read_table(folder / "factors.parquet")
+    factors = source.factors
     rows = _count_rows(factors, about, roles)
     files.write_parquet(target / "factors.parquet", factors.filter(pa.array(kept)))
     sizes = _KeptSizes()
-    files.write_row_groups(target / "items.parquet", (sizes.add(part) for part in _iterate_groups(folder, kept)))
-    files.write_row_groups(target / "cells.parquet", (part.cells for part in _iterate_groups(folder, kept)))
+    files.write_row_groups(target / "items.parquet", (sizes.add(part) for part in _iterate_groups(source, kept)))
+    files.write_row_groups(target / "cells.parquet", (part.cells for part in _iterate_groups(source, kept)))
     lost, before = int(rows[~kept].sum()), about.get("rows_filtered", 0)
     found = {
-        **about,
+        **{name: value for name, value in about.items() if name != "files"},
         "rows": about["rows"] - lost,
         "rows_filtered": None if before is None else before + lost,
         "usable": about["usable"] - lost,
@@ -78,7 +78,6 @@ def write_kept(
         "busiest_query": sizes.find_dominant(target, roles) if roles.query is not None else None,
     }
     files.write_text(target / MARK, json.dumps(found, ensure_ascii=False) + "\n")
-    return found
 
 
 class _Group(NamedTuple):
@@ -90,21 +89,18 @@ class _Group(NamedTuple):
     """Impressions by item."""
 
 
-def _iterate_groups(folder: Path, kept: NDArray[np.bool_]) -> Iterator[_Group]:
+def _iterate_groups(source: CountsFiles, kept: NDArray[np.bool_]) -> Iterator[_Group]:
     """Row groups with the cells of these factors, which are numbered anew, and the items that have any."""
     code = np.cumsum(kept, dtype=np.int32) - 1
-    items, cells = (pq.ParquetFile(folder / f"{name}.parquet") for name in ("items", "cells"))
-    for number in range(cells.num_row_groups):
-        named, counted = items.read_row_group(number), cells.read_row_group(number)
-        factor = counted["factor"].to_numpy()
-        owner = np.repeat(np.arange(named.num_rows), named[CELLS].to_numpy())[kept[factor]]
+    for number, (offsets, factor, impressions, clicks) in enumerate(source.cells_by_group()):
+        named, mine = source.item_rows(number), kept[factor]
+        owner = np.repeat(np.arange(named.num_rows), np.diff(offsets))[mine]
         if not len(owner):
             continue
-        left = counted.filter(pa.array(kept[factor]))
-        left = left.set_column(0, left.schema.field("factor"), pa.array(code[left["factor"].to_numpy()]))
+        left = pa.table({"factor": code[factor[mine]], "impressions": impressions[mine], "clicks": clicks[mine]})
         size = np.bincount(owner, minlength=named.num_rows)
         shown = np.zeros(named.num_rows, np.int64)
-        np.add.at(shown, owner, left["impressions"].to_numpy().astype(np.int64))
+        np.add.at(shown, owner, impressions[mine].astype(np.int64))
         place = named.column_names.index(CELLS)
         some = named.set_column(place, named.schema.field(CELLS), pa.array(size, named.schema.field(CELLS).type))
         yield _Group(some.filter(pa.array(size > 0)), left, shown[size > 0])

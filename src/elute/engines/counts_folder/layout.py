@@ -2,12 +2,13 @@
 
 | file | what |
 |---|---|
-| `counts.json` | column roles, filters, sizes, the source's fingerprint; written last: without it there are no counts |
+| `counts.json` | column roles, filters, sizes, the source's fingerprint, seals of the files; written last: without it
+  there are no counts |
 | `factors.parquet` | the bias columns, rows, impressions, clicks |
 | `items.parquet` | the item columns, `elute_cells` (how many the item has) and `elute_query` (its query's number) |
 | `cells.parquet` | factor, impressions and clicks, in the order of the items |
 | `pairs.parquet` | query, item, impressions: where an item does not tell its query |
-| `counts.unfinished` | only while they are written |
+| `counts.unfinished` | only while they are written, or where that was interrupted: such a folder may be written over |
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypedDict, TypeGuard
 
-from elute.engines.source_state import State
+from elute.door.fields import each, mapping, maybe, number, record, scalar, text, whole
+from elute.door.seals import SEALS, Seals
+from elute.engines.source_state import State, source_state
 
 FORMAT = 2
 MARK = "counts.json"
-BEGUN = "counts.unfinished"
-"""Tells a folder that an interrupted count has left, which may be written over, from what is somebody's own."""
+FILES = ("factors.parquet", "items.parquet", "cells.parquet", "pairs.parquet")
 CELLS, QUERY = "elute_cells", "elute_query"
 
 
@@ -43,6 +45,35 @@ class AboutCounts(TypedDict):
     collision_bound: float
     repeats_on_page: int
     busiest_query: str | float | None
+    files: Seals
+
+
+_NAME = maybe(text)
+_NAMES = each(text, least=1, unique=True)
+
+ABOUT = record(
+    {
+        "format": whole(),
+        "log": text,
+        "source": each(source_state),
+        "roles": record(
+            {
+                "item": _NAMES,
+                "bias": _NAMES,
+                **dict.fromkeys(("query", "click", "impressions", "session"), _NAME),
+            },
+            {"formula": text},
+            closed=True,
+        ),
+        **dict.fromkeys(("rows", "usable", "unshown", "repeats_on_page", "items", "cells"), whole()),
+        "nulls": mapping(whole()),
+        "queries": maybe(whole(most=2**31 - 1)),
+        "collision_bound": number(0),
+        "busiest_query": scalar,
+    },
+    {"filters": mapping(scalar), "rows_filtered": maybe(whole()), "files": SEALS},
+)
+"""What `counts.json` must be like."""
 
 
 def is_counts(source: object) -> TypeGuard[str | Path]:

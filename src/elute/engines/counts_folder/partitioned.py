@@ -12,17 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute._util import scratch
-from elute.cells.counts import Cells, Membership, sum_by_item
+from elute.cells.counts import Membership, sum_by_item
 from elute.cells.partitions import Partition
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.cells.survey import Survey
-from elute.engines.counter import CountedCells
+from elute.engines.counted import CountedCells
 from elute.engines.counting import LinkFactors, Totals, merge_forests, summarise_cells
 from elute.engines.counts_folder.engine import CountsEngine
-from elute.engines.counts_folder.layout import CELLS, QUERY
 from elute.engines.duckdb.connection import connect
-from elute.engines.partitioned.engine import partition_memory
+from elute.engines.partitioned.engine import partition_memory, refuse_factors
 from elute.engines.partitioned.local import LocalPartitions
 from elute.engines.partitioned.query_table import QueryKeeper, QueryTable
 from elute.engines.sql import quoting
@@ -34,7 +33,7 @@ class PartitionedCountsEngine(QueryKeeper, CountsEngine):
     """As `CountsEngine`, without all cells in memory, but for what cannot go from partition to partition (`count`)."""
 
     def __init__(self, folder: str | Path, memory: int, spill: str | Path | None = None) -> None:
-        self._bytes = partition_memory(memory)
+        self._bytes, self._memory = partition_memory(memory), memory
         super().__init__(folder, spill)
         place, self._remove_scratch = scratch.make_folder(spill)
         self._connection = connect()
@@ -46,9 +45,15 @@ class PartitionedCountsEngine(QueryKeeper, CountsEngine):
         self._connection.close()
         self._remove_scratch()
 
+    def survey(self, roles: Roles) -> Survey:
+        """Refused where there are too many factors."""
+        found = super().survey(roles)
+        refuse_factors(self._memory, len(found.keys))
+        return found
+
     def partitions(self, roles: Roles, survey: Survey, progress: Progress) -> LocalPartitions:
         """The parts that the counts were written in."""
-        names = partial(self._read, "items", list(roles.item))
+        names = partial(self._files.items, list(roles.item))
         return LocalPartitions(survey.factors, self._read_partitions, names, self._bytes)
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
@@ -58,7 +63,7 @@ class PartitionedCountsEngine(QueryKeeper, CountsEngine):
         """Forests of all parts in one, and sums of their totals."""
         totals, queries, first = Totals(len(survey.keys)), QueryTable(self._connection, _translate_errors), 0
         for partition in self._read_partitions():
-            progress("reading the counts", partition.number, self._groups)
+            progress("reading the counts", partition.number, self._files.groups)
             members = self._read_members(roles, partition, first)
             found = summarise_cells(CountedCells(*partition.cells, members), len(survey.keys))
             totals.include(found)
@@ -70,26 +75,18 @@ class PartitionedCountsEngine(QueryKeeper, CountsEngine):
         return totals.to_structure(self._about["queries"], busiest, self.exact)
 
     def _read_partitions(self) -> Iterator[Partition]:
-        for group in range(self._groups):
-            sizes = self._read("items", [CELLS], group)[CELLS].to_numpy()
-            cells = self._read("cells", None, group)
-            if cells.num_rows != sizes.sum():
-                raise EluteError(f"{self._folder} is not as `elute.count` wrote it; count the log again")
-            arrays = (cells[name].to_numpy() for name in ("factor", "impressions", "clicks"))
-            yield Partition(group, Cells(np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), *arrays))
+        for group, cells in enumerate(self._files.cells_by_group()):
+            yield Partition(group, cells)
 
     def _read_members(self, roles: Roles, partition: Partition, first: int) -> Membership | None:
         """Of a partition whose items come after `first` others."""
         if roles.query is None:
             return None
-        queries = int(self._about["queries"])
-        if not roles.items_within_queries:
-            pairs = self._read("pairs", None, partition.number)
-            query, item, shown = (pairs[name].to_numpy() for name in ("query", "item", "impressions"))
-            return Membership(queries, query, (item - first).astype(np.int32), shown)
-        query = self._read("items", [QUERY], partition.number)[QUERY].to_numpy()
         shown = sum_by_item(partition.cells.offsets, partition.cells.impressions)
-        return Membership(queries, query, np.arange(len(query), dtype=np.int32), shown)
+        if not roles.items_within_queries:
+            return self._files.members(first, shown, partition.number)
+        query = self._files.query_of_item(partition.number)
+        return Membership(self._files.queries, query, np.arange(len(query), dtype=np.int32), shown)
 
 
 @contextmanager

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from elute._util import files
+from elute._util.folders import name_lock, write_folder
 from elute.cells.chunks import Chunk
 from elute.cells.filters import Filters
+from elute.cells.formula import tie_factors
 from elute.cells.roles import Roles
 from elute.cells.survey import Survey
+from elute.door.seals import seal
 from elute.engines.base import Engine
-from elute.engines.counts_folder.layout import BEGUN, CELLS, FORMAT, MARK, QUERY, AboutCounts, is_counts
+from elute.engines.counts_folder.layout import CELLS, FILES, FORMAT, MARK, QUERY, AboutCounts, is_counts
 from elute.errors import EluteError
 
 
@@ -30,12 +33,16 @@ def save_counts(
 ) -> AboutCounts:
     """Write counts to a folder, a row group for each chunk; gives what `counts.json` says."""
     target = Path(folder)
-    begun = target / BEGUN
+    begun = target / name_lock(MARK)
     if target.exists() and not (is_counts(target) or begun.exists()) and (not target.is_dir() or any(target.iterdir())):
         raise EluteError(f"'{folder}' already exists and is not a counts folder; choose another")
-    target.mkdir(parents=True, exist_ok=True)
-    begun.touch()
-    (target / MARK).unlink(missing_ok=True)
+    with write_folder(target, MARK, FILES) as new:
+        return _write_files(engine, roles, filters, survey, chunks, new)
+
+
+def _write_files(
+    engine: Engine, roles: Roles, filters: Filters, survey: Survey, chunks: Callable[[], Iterable[Chunk]], target: Path
+) -> AboutCounts:
     files.write_parquet(target / "factors.parquet", _factor_table(survey))
     sizes = _Sizes()
     tables = (sizes.add(chunk, _item_table(chunk, roles)) for chunk in chunks())
@@ -48,7 +55,7 @@ def save_counts(
         "format": FORMAT,
         "log": engine.label,
         "source": engine.state,
-        "roles": asdict(roles),
+        "roles": roles.to_dict(),
         "filters": filters.to_dict(),
         "rows": survey.rows,
         "rows_filtered": survey.filtered,
@@ -61,9 +68,9 @@ def save_counts(
         "collision_bound": 0.0 if engine.exact else sizes.items * (sizes.items - 1) / 2**65,
         "repeats_on_page": engine.count_repeats_on_page(roles),
         "busiest_query": to_json_value(engine.find_busiest_query(roles)) if dominant else None,
+        "files": seal(target, FILES),
     }
     files.write_text(target / MARK, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
-    begun.unlink()
     return about
 
 
@@ -91,7 +98,7 @@ class _Sizes:
 
 def _factor_table(survey: Survey) -> pa.Table:
     totals = {"elute_rows": survey.rows_under, "elute_impressions": survey.impressions, "elute_clicks": survey.clicks}
-    table = survey.factors
+    table = tie_factors(survey.factors, None)  # the roles have the formula
     for name, amounts in totals.items():
         table = table.append_column(name, pa.array(amounts))
     return table
@@ -118,4 +125,7 @@ def _pair_tables(chunks: Iterable[Chunk]) -> Iterator[pa.Table]:
 
 
 def to_json_value(value: object) -> str | float | None:
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+    """JSON has no word for what is not a number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, str | int | float) or value is None else str(value)

@@ -1,9 +1,9 @@
 """The embedded engine: DuckDB scans and hashes, compiled kernels count and connect.
 
-Ids never leave DuckDB as text. Each row arrives as a 64-bit hash of its item and of its factor; kernels
-turn those into dense codes. Two different items may share a hash: the probability is at most
-n(n − 1) / 2⁶⁵ for n items, is reported with every result, and is 0 with `exact`, where DuckDB numbers
-the items by their values instead. Factors are few, so their hashes are compared by value every time.
+Each row's ids become 64-bit keys (`elute.engines.id_keys`); kernels turn those into dense codes. Two different items
+may share a key: the probability is at most n(n − 1) / 2⁶⁵ for n items, whatever their ids, is reported with every
+result, and is 0 with `exact`, where DuckDB numbers the items by their values instead. Factors are few, so their hashes
+are compared by value every time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from elute.cells.roles import Roles
 from elute.cells.survey import Survey
 from elute.engines.counter import index_keys
 from elute.engines.duckdb.exact_ids import number_ids
-from elute.engines.duckdb.filtering import prepare_rows
+from elute.engines.duckdb.filtering import merge_equal_floats, prepare_rows
 from elute.engines.duckdb.item_names import read_names, take_rows
 from elute.engines.duckdb.keyed_rows import KeyedRows
 from elute.engines.duckdb.source import DuckDBSource
@@ -81,10 +81,13 @@ class DuckDBEngine(KeyedRows):
     def find_problems(self, roles: Roles) -> list[str]:
         """Values of clicks and impressions that cannot be used, each with its rows and an example."""
         self._source.prepare([column for column in roles.columns if column in self._source.types])
+        merge_equal_floats(self._source, [column for column in roles.ids if column in self._source.types])
+        nested = values.list_nested_ids(roles, self._source.types)
         plain = values.quick_check_sql(roles, self._source.types)
         if plain and self._source.query_row(f"SELECT {plain} FROM {self._source.relation}")[0]:
-            return []
+            return nested
         flaws, found = values.list_flaws(roles, self._source.types)
+        found += nested
         if flaws:
             counted = ", ".join(
                 f"count_if({flaw.condition}), min({quoting.name(flaw.column)}) FILTER (WHERE {flaw.condition})"
@@ -187,10 +190,10 @@ class DuckDBEngine(KeyedRows):
         conditions = [
             *self._usable_conditions(roles, survey.nulls),
             *self._bound_values(survey.factors.take(pa.array(factors))),
-            f"{self._key_sql('factor', roles.bias)} IN ({wanted})",
+            f"{self._factor_sql(roles.bias)} IN ({wanted})",
         ]
         found = self._source.query_table(
-            f"SELECT * FROM (SELECT DISTINCT {self._key_sql('factor', roles.bias)} AS elute_key, "
+            f"SELECT * FROM (SELECT DISTINCT {self._factor_sql(roles.bias)} AS elute_key, "
             f"{quoting.names(roles.item)} FROM {self._keyed_relation} {quoting.where_clause(conditions)}) "
             f"QUALIFY row_number() OVER (PARTITION BY elute_key ORDER BY {quoting.names(roles.item)}) <= {each} "
             f"ORDER BY elute_key, {quoting.names(roles.item)}"
@@ -239,7 +242,7 @@ class DuckDBEngine(KeyedRows):
         """The items' columns in the order of their codes."""
         if not self._exact:
             conditions = quoting.where_clause(self._usable_conditions(roles, survey.nulls))
-            return read_names(self._source, self._key_sql("item", roles.item), roles.item, conditions, items)
+            return read_names(self._source, self._read_item_ids(roles), roles.item, conditions, items)
         table = self._source.query_table(f"SELECT elute_item_key, {quoting.names(roles.item)} FROM elute_item")
         row_of = np.empty(len(items), np.int64)
         row_of[index_keys(items).find(view(table["elute_item_key"].combine_chunks(), np.uint64))] = np.arange(
@@ -252,12 +255,16 @@ class DuckDBEngine(KeyedRows):
         if column not in self.columns:
             raise EluteError(f"{self.label} has no column '{column}' to cluster by")
         total = "count(*)" if roles.impressions is None else f"sum({values.impressions_sql(roles, self._source.types)})"
+        ids = self._read_item_ids(roles)
+        columns = ", ".join(f"{one} AS elute_id_{place}" for place, one in enumerate(ids.sql))
         table = self._source.query_table(
-            f"SELECT {quoting.name(column)} AS elute_cluster, {self._key_sql('item', roles.item)} AS elute_item, "
-            f"{self._key_sql('factor', roles.bias)} AS elute_factor, ({total})::BIGINT AS elute_shown, "
+            f"SELECT {quoting.name(column)} AS elute_cluster, {columns}, "
+            f"{self._factor_sql(roles.bias)} AS elute_factor, ({total})::BIGINT AS elute_shown, "
             f"sum({values.clicks_sql(roles, self._source.types)})::BIGINT AS elute_clicked FROM {self._keyed_relation} "
             f"{quoting.where_clause(self._usable_conditions(roles, survey.nulls))} GROUP BY ALL"
         )
-        keys = (table[f"elute_{kind}"].to_numpy() for kind in ("item", "factor"))
-        item, factor = (index_keys(known).find(key) for known, key in zip((items, survey.keys), keys, strict=True))
+        known = index_keys(items)
+        named = table.select([f"elute_id_{place}" for place in range(len(ids.sql))]).to_batches()
+        item = np.concatenate([known.find(ids.read(batch.columns).item) for batch in named] or [np.empty(0, np.int32)])
+        factor = index_keys(survey.keys).find(table["elute_factor"].to_numpy())
         return Clustered.from_table(table, "elute_cluster", item, factor)

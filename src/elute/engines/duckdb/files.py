@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import glob
+import re
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
 
+from elute._util.paths import find_matches, is_hidden, require_name
 from elute._util.urls import hide_secrets
 from elute.errors import EluteError
 
@@ -16,23 +19,62 @@ FORMATS = {
 _SUFFIXES = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in suffixes}
 
 
+class FoundFile(NamedTuple):
+    """A file, and the columns that folders below the one that was named stand for: `date=2020` for a column `date`."""
+
+    path: str
+    columns: tuple[str, ...] = ()
+
+
 def find_files(path: str) -> list[str]:
-    """The files a path, a glob or a folder stands for, in a fixed order."""
+    """The files a path, a pattern or a folder stands for, in a fixed order."""
+    return [file.path for file in find_placed_files(path)]
+
+
+def find_placed_files(path: str) -> list[FoundFile]:
+    """`find_files`, with where they lie."""
     if "://" in path:
         known = "files, duckdb:// and postgres:// tables, and Parquet at s3:// and https://"
         raise EluteError(f"{hide_secrets(path)} cannot be read; elute reads {known}")
-    if Path(path).is_dir():
-        files = sorted(str(file) for file in Path(path).rglob("*") if _suffix(file.name) and file.is_file())
-        if not files:
-            raise EluteError(f"folder '{path}' contains no Parquet, CSV or NDJSON file")
-        return files
-    files = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207 (absolute patterns too)
-    if not files:
+    found = find_matches(path)
+    if not found:
         raise EluteError(f"no file '{path}'")
+    return [file for match in found for file in _list_match(Path(match), match)]
+
+
+def _list_match(place: Path, name: str) -> list[FoundFile]:
+    if place.is_dir():
+        return _list_folder(place)
+    if place.stat().st_size == 0:
+        raise EluteError(f"{name} is empty (0 bytes)")
+    return [FoundFile(name)]
+
+
+def _list_folder(folder: Path) -> list[FoundFile]:
+    """All data below it, but for what is hidden."""
+    files = sorted(
+        (file for file in folder.rglob("*") if _suffix(file.name) and not is_hidden(file, folder) and file.is_file()),
+        key=str,
+    )
+    if not files:
+        raise EluteError(f"folder '{folder}' contains no Parquet, CSV or NDJSON file")
     for file in files:
-        if Path(file).stat().st_size == 0:
-            raise EluteError(f"{file} is empty (0 bytes)")
-    return files
+        require_name(file)
+    return [FoundFile(str(file), list_columns(file.relative_to(folder).parent)) for file in files]
+
+
+def list_columns(folders: Path) -> tuple[str, ...]:
+    """What the names of these folders are columns of."""
+    return tuple(unquote(part.partition("=")[0]) for part in folders.parts if "=" in part)
+
+
+def escape(path: str) -> str:
+    """The absolute path as DuckDB reads it, which takes every name for a pattern."""
+    whole = str(Path(path).absolute())
+    escaped = re.sub(r"[*?\[]", r"[\g<0>]", whole)
+    if escaped != whole and "\\" in whole:
+        raise EluteError(f"{path} cannot be read under this name, which has a backslash beside *, ? or [; rename it")
+    return escaped
 
 
 def _suffix(file: str) -> str | None:

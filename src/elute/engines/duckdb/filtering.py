@@ -39,6 +39,17 @@ def prepare_rows(source: DuckDBSource, columns: Iterable[str], filters: Filters,
     return rows
 
 
+def merge_equal_floats(source: DuckDBSource, columns: Iterable[str]) -> None:
+    """0.0 and -0.0 are one id: from now on it is read as 0.0."""
+    kinds = {column: source.types[column] for column in columns if source.types[column] in ("FLOAT", "DOUBLE")}
+    if kinds:
+        same = ", ".join(f"{quoting.name(c)} + 0::{kind} AS {quoting.name(c)}" for c, kind in kinds.items())
+        source.relation, source.full_relation = (
+            f"(FROM {relation} AS elute_rows SELECT elute_rows.* REPLACE ({same}))"
+            for relation in (source.relation, source.full_relation)
+        )
+
+
 def _list_columns(source: DuckDBSource, filters: Filters, roles: Roles) -> tuple[str, ...]:
     """What the filters need beside the columns that `where` names."""
     if not filters.by_factor:

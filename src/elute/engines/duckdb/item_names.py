@@ -12,6 +12,7 @@ import pyarrow as pa
 from elute._util.arrow import view
 from elute._util.threads import map_threads, split_evenly
 from elute.engines.counter import index_keys
+from elute.engines.duckdb.id_columns import IdReader
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.pieces import Keys
 from elute.engines.sql import quoting
@@ -20,23 +21,27 @@ from elute.errors import EluteError
 BATCH_ROWS = 1 << 17
 
 
-def read_names(source: DuckDBSource, key: str, columns: Sequence[str], conditions: str, items: Keys) -> pa.Table:
-    """`key`: SQL for an item's key. `conditions`: of the rows that count. `items`: keys in the order of codes."""
+def read_names(source: DuckDBSource, ids: IdReader, columns: Sequence[str], conditions: str, items: Keys) -> pa.Table:
+    """`conditions`: of the rows that count. `items`: keys in the order of codes."""
     table, seen = index_keys(items), np.zeros(len(items), np.uint64)
     check = f"hash({quoting.names(reversed(columns))}, 1)"
-    wanted = f"SELECT {key}, {check}, {quoting.names(columns)}"
+    named = [quoting.name(column) for column in columns]
+    chosen = list(dict.fromkeys((check, *named, *ids.sql)))  # text is selected once, for its key and as a name
+    places, own = [chosen.index(name) for name in named], [chosen.index(one) for one in ids.sql]
 
     def read(number: int) -> list[tuple[pa.RecordBatch, np.ndarray]]:
         out = []
         connection, relation = cursors[number]
         with source.translate_errors():
-            for batch in connection.sql(f"{wanted} FROM {relation} {conditions}").to_arrow_reader(BATCH_ROWS):
-                new = table.find_new(view(batch.column(0), np.uint64), view(batch.column(1), np.uint64), seen)
+            selected = connection.sql(f"SELECT {', '.join(chosen)} FROM {relation} {conditions}")
+            for batch in selected.to_arrow_reader(BATCH_ROWS):
+                keys = ids.read([batch.column(place) for place in own]).item
+                new = table.find_new(keys, view(batch.column(0), np.uint64), seen)
                 if new is None:
                     raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
                 rows, codes = new
                 if len(rows):
-                    out.append((batch.select(range(2, batch.num_columns)).take(pa.array(rows)), codes))
+                    out.append((batch.select(places).take(pa.array(rows)), codes))
                 if interrupted.is_set():
                     break
         return out

@@ -1,7 +1,5 @@
-"""A log's rows as keys: ids never leave DuckDB as text.
-
-Each row has a 64-bit hash of its item and of its query, and its factor's code. Ranges of rows are read side by side.
-"""
+"""A log's rows as keys: each has 64 bits that stand for its item and for its query, and its factor's code. Ranges of
+rows are read side by side."""
 
 from __future__ import annotations
 
@@ -18,20 +16,33 @@ from elute.cells.roles import Roles
 from elute.cells.survey import Survey
 from elute.engines.counter import Counter, RowBatch
 from elute.engines.duckdb.factor_codes import FactorCodes, by_grid, by_key
+from elute.engines.duckdb.id_columns import ExactIdReader, HashedIdReader, IdReader
 from elute.engines.duckdb.source import Cursor, DuckDBSource
+from elute.engines.id_keys import IdHash
 from elute.engines.sql import quoting, values
 from elute.progress import Progress
 
 BATCH_ROWS = 1 << 19
 """Rows that DuckDB hands over at a time: with fewer, those of a partition lie in shorter runs."""
 
+SAMPLED = 100_000
+"""Rows that say how long ids are."""
+
 
 class KeyedRows:
     """What an engine reads of a source. `exact`: keys are numbers of the values, from tables that are joined."""
 
+    _on_their_way = 1 << 28
+    """Bytes of rows that DuckDB hands over at a time, about."""
+
+    _by_item = False
+    """Whether items of a query may lie in several partitions."""
+
     def __init__(self, source: DuckDBSource, exact: bool) -> None:
         self._source = source
         self._exact = exact
+        self._hash = IdHash()
+        self._id_bytes: int | None = None
 
     def _store_rows(self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False) -> Counter:
         """All rows, read in ranges on all cores."""
@@ -75,30 +86,52 @@ class KeyedRows:
             done += len(batch.item)
 
     def _read_cursor(self, cursor: Cursor, roles: Roles, survey: Survey, structure_only: bool) -> Iterator[RowBatch]:
-        factors = self._code_factors(roles, survey)
-        columns = {"item": self._key_sql("item", roles.item)}
+        factors, ids = self._code_factors(roles, survey), self._read_ids(roles)
+        columns: dict[str, str] = {}
         clicks = np.uint8 if roles.impressions is None else np.int64
-        kinds: dict[str, DTypeLike] = {
-            "item": np.uint64, "query": np.uint64, "clicks": clicks, "impressions": np.int64
-        }  # fmt: skip
+        kinds: dict[str, DTypeLike] = {"clicks": clicks, "impressions": np.int64}
         if not structure_only:
-            if roles.query is not None:
-                columns["query"] = self._key_sql("query", (roles.query,))
             kind = "UTINYINT" if roles.impressions is None else "BIGINT"
             columns["clicks"] = values.clicks_sql(roles, self._source.types, kind)
             if roles.impressions is not None:
                 columns["impressions"] = f"({values.impressions_sql(roles, self._source.types)})::BIGINT"
-        selected = ", ".join((*columns.values(), *factors.sql))
+        selected, first = ", ".join((*columns.values(), *factors.sql, *ids.sql)), len(columns) + len(factors.sql)
         conditions = quoting.where_clause(self._usable_conditions(roles, survey.nulls))
         with self._source.translate_errors():
             rows = cursor.connection.sql(f"SELECT {selected} FROM {cursor.relation} {conditions}")
-            for batch in rows.to_arrow_reader(BATCH_ROWS):
+            for batch in rows.to_arrow_reader(self._batch_rows(roles, BATCH_ROWS)):
                 found = {name: view(column, kinds[name]) for name, column in zip(columns, batch.columns, strict=False)}
-                yield RowBatch(factor=factors.find(batch.columns[len(columns) :]), **found)
+                own = ids.read(batch.columns[first:])
+                factor = factors.find(batch.columns[len(columns) : first])
+                yield RowBatch(own.item, factor, own.query, places=own.places, **found)
+
+    def _read_ids(self, roles: Roles) -> IdReader:
+        if self._exact:
+            return ExactIdReader(roles, self._by_item)
+        return HashedIdReader(roles, self._source.types, self._hash, self._by_item)
+
+    def _read_item_ids(self, roles: Roles) -> IdReader:
+        """Where a query would be read for its own sake, it is not."""
+        return self._read_ids(roles if roles.items_within_queries else replace(roles, query=None))
+
+    def _batch_rows(self, roles: Roles, most: int) -> int:
+        """Fewer where ids are long."""
+        return max(2048, min(most, self._on_their_way // self._mean_id_bytes(roles)))
+
+    def _mean_id_bytes(self, roles: Roles) -> int:
+        """Of an item's columns, on average, by a look at some rows."""
+        if self._id_bytes is None:
+            text = [quoting.name(column) for column in roles.item if self._source.types[column] == "VARCHAR"]
+            self._id_bytes = 8 * len(roles.item)
+            if text:
+                sizes = " + ".join(f"coalesce(avg(strlen({column})), 0)" for column in text)
+                some = f"SELECT {', '.join(text)} FROM {self._source.relation} LIMIT {SAMPLED}"
+                self._id_bytes += int(self._source.query_row(f"SELECT ({sizes})::BIGINT FROM ({some})")[0])
+        return self._id_bytes
 
     def _code_factors(self, roles: Roles, survey: Survey) -> FactorCodes:
         grid = None if self._exact or self._source.untyped else by_grid(survey.factors)
-        return grid or by_key(self._key_sql("factor", roles.bias), survey.keys)
+        return grid or by_key(self._factor_sql(roles.bias), survey.keys)
 
     def _usable_conditions(self, roles: Roles, nulls: dict[str, int]) -> list[str]:
         """Conditions on the rows that count: only those that some row fails, since each costs a scan."""
@@ -107,8 +140,9 @@ class KeyedRows:
             conditions.append(f"{values.impressions_sql(roles, self._source.types)} > 0")
         return conditions
 
-    def _key_sql(self, what: str, columns: tuple[str, ...]) -> str:
-        return f"elute_{what}_key" if self._exact else f"hash({quoting.names(columns)})"
+    def _factor_sql(self, columns: tuple[str, ...]) -> str:
+        """Factors are compared by value: where two share a hash, ids are exact."""
+        return "elute_factor_key" if self._exact else f"hash({quoting.names(columns)})"
 
     @property
     def _keyed_relation(self) -> str:

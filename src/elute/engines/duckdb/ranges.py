@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elute.engines.duckdb.files import escape
 from elute.engines.sql import quoting
 
 ROWS_A_RANGE = 500_000
@@ -81,11 +82,11 @@ def split_files(files: Sequence[str], columns: Sequence[str], ranges: int) -> li
 
 
 def _select_rows(file: str, low: int, high: int, rows: int) -> str:
+    named = f"{quoting.text(escape(file))}, hive_partitioning = false"
     if (low, high) == (0, rows):
-        return f"SELECT * FROM read_parquet({quoting.text(file)})"
+        return f"SELECT * FROM read_parquet({named})"
     return (
-        f"SELECT * EXCLUDE ({_ROW}) FROM read_parquet({quoting.text(file)}, {_ROW} = true) "
-        f"WHERE {_ROW} >= {low} AND {_ROW} < {high}"
+        f"SELECT * EXCLUDE ({_ROW}) FROM read_parquet({named}, {_ROW} = true) WHERE {_ROW} >= {low} AND {_ROW} < {high}"
     )
 
 

@@ -9,23 +9,26 @@ CSV has no types. Everything in it is read as text, so that the ids 007 and 7 st
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from elute._util import scratch
 from elute._util.threads import count_threads
 from elute._util.urls import hide_secrets, is_postgres, is_remote
+from elute.cells.roles import refuse_lookalikes
 from elute.engines.duckdb.connection import connect
-from elute.engines.duckdb.files import find_files, find_kind
+from elute.engines.duckdb.local_files import LocalFiles
 from elute.engines.duckdb.ranges import RowRange, split_database_table, split_files, split_table
 from elute.engines.source_state import State, file_state
-from elute.engines.sql import delimited, quoting
+from elute.engines.sql import quoting
 from elute.errors import EluteError
 
 if TYPE_CHECKING:
@@ -61,16 +64,15 @@ class DuckDBSource:
         self._copied_once = False
         self._over_network = False
         self._streamed: PostgresTable | HttpTable | None = None
-        self._json_files = ""
+        self._json: LocalFiles | None = None
         self._files: list[str] = []
         self._table: pa.Table | None = None
         self.state: list[State] = []
         self.label = label
         self.relation = self._whole = self._open(source)
         self.full_relation = self.relation
-        with self.translate_errors():
-            described = self.connection.execute(f"DESCRIBE SELECT * FROM {self.relation}").fetchall()
-        self.types: dict[str, str] = {row[0]: row[1] for row in described}
+        self.types = self._describe(self.relation)
+        self._refuse_lookalikes()
 
     @property
     def rows_in_files(self) -> int:
@@ -93,9 +95,9 @@ class DuckDBSource:
         if not self._copied_once or not columns:
             return
         path = str(self.scratch / "log.duckdb")
-        if self._json_files:
-            self.relation = self._typed_json_relation(columns)
-            self.full_relation = self._typed_json_relation(list(self.types))
+        if self._json is not None:
+            self.relation = self._typed_json_relation(self._json, columns)
+            self.full_relation = self._typed_json_relation(self._json, list(self.types))
         if self._streamed:
             self.relation = self._register("elute_roles", self._streamed.select(columns))
         with self.translate_errors():
@@ -167,6 +169,8 @@ class DuckDBSource:
             raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
         except duckdb.OutOfMemoryException as error:
             raise EluteError(f"{self.label} needs more memory than allowed; raise `memory=`") from error
+        except duckdb.ConnectionException as error:
+            raise EluteError(f"{self.label} is closed; ask before it is, or keep it open") from error
         except duckdb.Error as error:
             if not self._over_network:
                 raise EluteError(f"cannot read {self.label}: {_one_line(error)}") from error
@@ -174,6 +178,16 @@ class DuckDBSource:
 
             failed = f"cannot read {self.label}: "
             raise EluteError(failed + objects.summarise_error(error).removeprefix(failed)) from None
+
+    def _refuse_lookalikes(self) -> None:
+        """DuckDB gives the second of two such columns another name, `A_1`; the source says whether it had that."""
+        if not any(re.fullmatch(r"(.*)_\d+", name, re.DOTALL) for name in self.types):
+            return
+        if self._table is not None:
+            refuse_lookalikes(self._table.column_names, self.label)
+        for file in self._files:
+            with suppress(OSError, pa.ArrowException):  # DuckDB says what is wrong with it
+                refuse_lookalikes(pq.read_schema(file).names, file)
 
     def _open(self, source: object) -> str:
         if isinstance(source, str | Path):
@@ -195,22 +209,21 @@ class DuckDBSource:
             return self._open_database(paths)
         if any(is_postgres(path) or is_remote(path) for path in paths):
             return self._open_remote(paths)
-        files = [file for path in paths for file in find_files(path)]
-        self.state = [file_state(file) for file in files]
-        kinds = {find_kind(file) for file in files}
-        if len(kinds) > 1:
-            raise EluteError(f"{self.label}: mixed formats ({', '.join(sorted(kinds))}); pass one format at a time")
-        kind = kinds.pop()
-        listed = "[" + ", ".join(quoting.text(file) for file in files) + "]"
-        if kind == "parquet":
-            self._files = files
-            return f"read_parquet({listed}, union_by_name = true)"
-        self._copied_once = True
-        if kind == "csv":
-            self.untyped = True
-            return delimited.csv_relation(files)
-        self._json_files = listed
-        return f"read_json({listed}, format = 'newline_delimited', union_by_name = true, sample_size = -1)"
+        files = LocalFiles(paths, self.label)
+        self.state = [file_state(name) for name in files.names]
+        if files.kind == "parquet":
+            self._files = files.names
+        else:
+            self._copied_once = True
+        self.untyped = files.kind == "csv"
+        self._json = files if files.kind == "ndjson" else None
+        return files.relation(self._describe)
+
+    def _describe(self, relation: str) -> dict[str, str]:
+        """Columns and their types."""
+        with self.translate_errors():
+            described = self.connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        return {row[0]: row[1] for row in described}
 
     def _open_remote(self, paths: list[str]) -> str:
         """What comes over a network is streamed each time it is read: `prepare` keeps what is read often."""
@@ -232,13 +245,12 @@ class DuckDBSource:
         self.state = [known] if known else []
         return self._register("log_table", self._streamed)
 
-    def _typed_json_relation(self, columns: Sequence[str]) -> str:
-        """JSON strings stay strings, also those that look like a date or a UUID."""
-        guessed = ("DATE", "TIME", "UUID")
+    def _typed_json_relation(self, files: LocalFiles, columns: Sequence[str]) -> str:
+        """JSON strings stay strings, also those that look like a date or a UUID; numbers among them become strings."""
+        guessed = ("DATE", "TIME", "UUID", "JSON")
         types = {c: "VARCHAR" if self.types[c].startswith(guessed) else self.types[c] for c in columns}
-        spec = ", ".join(f"{quoting.text(column)}: {quoting.text(kind)}" for column, kind in types.items())
         self.types.update(types)
-        return f"read_json({self._json_files}, format = 'newline_delimited', columns = {{{spec}}})"
+        return files.typed_relation(types)
 
     def _open_database(self, paths: list[str]) -> str:
         if len(paths) > 1:
@@ -250,7 +262,7 @@ class DuckDBSource:
             raise EluteError(f"no database file '{file}'")
         self.state = [file_state(file)]
         with self.translate_errors():
-            self.connection.execute(f"ATTACH {quoting.text(file)} AS source (READ_ONLY)")
+            self.connection.execute(f"ATTACH {quoting.text(str(Path(file).absolute()))} AS source (READ_ONLY)")
         return "source." + ".".join(quoting.name(part) for part in table.split("."))
 
 

@@ -66,9 +66,9 @@ def table_state(url: str) -> State | None:
 
 
 def current_table_state(name: str) -> State | None:
-    """The state of a table that a folder of counts names: soon or not at all."""
+    """The state of a table that a folder of counts names: soon or not at all, whatever the address asks for (of two
+    values of a parameter, libpq takes the last)."""
     server, mark, table = name.partition("#")
-    careful = [f"require_auth={_NEVER}"]
-    careful += [] if "connect_timeout=" in server else [f"connect_timeout={SECONDS}"]
-    now = table_state(f"{server}{'&' if '?' in server else '?'}{'&'.join(careful)}{mark}{table}")
+    careful = f"require_auth={_NEVER}&connect_timeout={SECONDS}"
+    now = table_state(f"{server}{'&' if '?' in server else '?'}{careful}{mark}{table}")
     return now and {**now, "table": name}

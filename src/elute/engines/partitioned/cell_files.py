@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Cells, Membership
 from elute.cells.partitions import Partition
-from elute.engines.counter import CountedCells
+from elute.engines.counted import CountedCells
 from elute.engines.pieces import Keys
 from elute.errors import EluteError
 from elute.kernels.keys import MAX_KEYS, KeyTable

@@ -21,7 +21,8 @@ from elute.cells.counts import Counts
 from elute.cells.roles import Roles
 from elute.cells.structure import Structure
 from elute.cells.survey import Survey
-from elute.engines.counter import CountedCells, Counter, RowBatch
+from elute.engines.counted import CountedCells, order_items
+from elute.engines.counter import Counter, RowBatch
 from elute.engines.counting import LinkFactors, Totals, merge_forests, summarise_cells
 from elute.engines.duckdb.engine import DuckDBEngine
 from elute.engines.duckdb.keyed_rows import BATCH_ROWS
@@ -39,14 +40,25 @@ BYTES_A_ROW = 96
 """Of a partition, at worst: a cell a row, twice during a merge, its buffer, and an item's place in the table of keys.
 Its name is added to that, twice."""
 
-SAMPLED = 100_000
-"""Rows that say how long names are."""
-
 BASE, LEAST = 256 << 20, 512 << 20
 """Bytes that the libraries take before anything is read, and below which no limit can be kept."""
 
 BUFFERED = 16 << 20
 """Bytes of rows on their way."""
+
+
+BYTES_A_FACTOR = 800
+"""Of what is as long as the factors, and cannot lie in partitions: their table, totals, components, precision."""
+
+
+def refuse_factors(memory: int, factors: int) -> None:
+    """Say what is needed, where factors alone take more than the limit."""
+    needed = BASE + factors * BYTES_A_FACTOR
+    if needed > memory:
+        raise EluteError(
+            f"`memory=`: {factors:,} factors take about {needed / 2**20:,.0f}MB by themselves; allow as much, or count "
+            "fewer: fewer bias columns, or `min_factor_impressions=`"
+        )
 
 
 def partition_memory(memory: int) -> int:
@@ -59,15 +71,23 @@ def partition_memory(memory: int) -> int:
 class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
     """A log in files or in a DuckDB table, read with less memory than its cells would take."""
 
+    _by_item = True  # a query may have more rows than fit into memory
+
     def __init__(self, source: object, exact: bool, memory: int, spill: str | Path | None = None) -> None:
-        self._bytes = partition_memory(memory)
+        self._bytes, self._memory = partition_memory(memory), memory
         """Bytes for the cells of a partition; DuckDB has as many, and as many are left for the rest."""
         super().__init__(source, exact, spill=spill)
         self._limit_memory(self._bytes)
         self._files: CellFiles | None = None
-        self._name_size: int | None = None
+        self._on_their_way = BUFFERED
         self._source.execute("SET preserve_insertion_order = false")
         self._source.execute(f"SET streaming_buffer_size = '{BUFFERED >> 20}MiB'")
+
+    def survey(self, roles: Roles) -> Survey:
+        """Refused where there are too many factors."""
+        found = super().survey(roles)
+        refuse_factors(self._memory, len(found.keys))
+        return found
 
     def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
         """The forests of all partitions in one, and the sums of their totals."""
@@ -132,7 +152,7 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
         def read(number: int) -> pa.Table:
             if not names.is_written:
                 self._limit_memory(2 * self._bytes)  # no partition is being counted now
-                names.write(self._read_distinct_items(roles, survey))
+                names.write(self._read_distinct_items(roles, survey), len(roles.item), self._read_item_ids(roles).read)
                 self._limit_memory(self._bytes)
             table, keys = names.read(number), files.keys(number)
             if table.num_rows != len(keys):
@@ -147,11 +167,12 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
         return read
 
     def _read_distinct_items(self, roles: Roles, survey: Survey) -> Iterator[pa.RecordBatch]:
+        """Their columns, then what makes keys of them."""
         with self._source.translate_errors():
             yield from self._source.connection.sql(
-                f"SELECT DISTINCT {self._key_sql('item', roles.item)} AS {KEY}, {quoting.names(roles.item)} "
+                f"SELECT DISTINCT {quoting.names(roles.item)}, {', '.join(self._read_item_ids(roles).sql)} "
                 f"FROM {self._keyed_relation} {quoting.where_clause(self._usable_conditions(roles, survey.nulls))}"
-            ).to_arrow_reader(max(2048, min(BATCH_ROWS, BUFFERED // self._mean_name_bytes(roles))))
+            ).to_arrow_reader(self._batch_rows(roles, BATCH_ROWS))
 
     def _count_partitions(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[CountedCells]:
         """Every partition's cells; rows of more than one partition are put aside first."""
@@ -166,31 +187,22 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
             rows.add(batch)
         for number in range(partitions):
             progress(f"counting partition {number + 1} of {partitions}", number, partitions)
-            yield count_batches(Counter(roles, len(survey.keys), survey.usable, total, partitions), rows.take(number))
+            counter = Counter(roles, len(survey.keys), survey.usable, total, partitions)
+            yield count_batches(counter, rows.take(number))
 
     def _limit_memory(self, memory: int) -> None:
         """To DuckDB."""
         self._source.execute(f"SET memory_limit = '{memory // 2**20}MiB'")
 
     def _number_of_partitions(self, roles: Roles, survey: Survey) -> int:
-        """Odd: an item's partition is its key modulo that, and tables of keys go by a key's last bits."""
-        each = BYTES_A_ROW + 2 * self._mean_name_bytes(roles)
+        """Odd: an item's partition is its place modulo that."""
+        each = BYTES_A_ROW + 2 * self._mean_id_bytes(roles)
         return max(1, -(-survey.usable * each // self._bytes)) | 1
-
-    def _mean_name_bytes(self, roles: Roles) -> int:
-        """Of an item's columns, on average, by a look at some rows."""
-        if self._name_size is None:
-            text = [quoting.name(column) for column in roles.item if self._source.types[column] == "VARCHAR"]
-            sizes = " + ".join(f"coalesce(avg(strlen({column})), 0)" for column in text) or "0"
-            some = f"SELECT {quoting.names(roles.item)} FROM {self._source.relation} LIMIT {SAMPLED}"
-            self._name_size = int(self._source.query_row(f"SELECT ({sizes})::BIGINT FROM ({some})")[0]) + 8 * len(
-                roles.item
-            )
-        return self._name_size
 
 
 def count_batches(counter: Counter, batches: Iterable[RowBatch]) -> CountedCells:
-    """What a counter makes of some rows."""
+    """What a counter makes of some rows, which DuckDB hands over in any order: items are put into one of their own."""
     for batch in batches:
         counter.add(batch)
-    return counter.finish()
+    counted = counter.finish()
+    return order_items(counted, [(0, len(counted.items))])

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from elute.engines.duckdb.id_columns import RowIds
+
 KEY = "elute_key"
 
 
 class NameFiles:
-    """One file a partition, of Arrow streams one after another. An item's partition is its key modulo their number."""
+    """One file a partition, of Arrow streams one after another: an item's is its place modulo their number."""
 
     def __init__(self, folder: Path, partitions: int) -> None:
         self._folder, self._partitions = folder, partitions
@@ -22,14 +24,18 @@ class NameFiles:
     def is_written(self) -> bool:
         return self._folder.exists()
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """All items; the folder has its name once it is whole."""
+    def write(
+        self, batches: Iterable[pa.RecordBatch], columns: int, read: Callable[[Sequence[pa.Array]], RowIds]
+    ) -> None:
+        """All items: so many columns of theirs, and others that `read` makes their keys of. The folder has its name
+        once it is whole."""
         begun = self._folder.with_suffix(".begun")
         shutil.rmtree(begun, ignore_errors=True)
         begun.mkdir()
         for batch in batches:
-            table = pa.Table.from_batches([batch])
-            partition = (table[KEY].to_numpy() % np.uint64(self._partitions)).astype(np.int64)
+            ids = read(batch.columns[columns:])
+            table = pa.Table.from_batches([batch.select(range(columns))]).append_column(KEY, pa.array(ids.item))
+            partition = (ids.places % np.uint64(self._partitions)).astype(np.int64)
             order = np.argsort(partition, kind="stable")
             ends = np.searchsorted(partition[order], np.arange(self._partitions + 1))
             ordered = table.take(pa.array(order))

@@ -14,8 +14,8 @@ _HEADER = np.dtype(np.int64)
 
 
 class RowFiles:
-    """One file a partition, in blocks: how many rows, then their columns one after the other. An item's partition is
-    its key modulo their number."""
+    """One file a partition, in blocks: how many rows, then their columns one after the other. A row's partition is its
+    place modulo their number; the places themselves are not kept."""
 
     def __init__(self, folder: Path, partitions: int) -> None:
         self._files = [folder / f"rows.{number}" for number in range(partitions)]
@@ -25,9 +25,11 @@ class RowFiles:
 
     def add(self, batch: RowBatch) -> None:
         """Put some rows aside."""
-        columns = {name: values for name, values in batch._asdict().items() if values is not None}
+        kept = batch._replace(places=None)._asdict()
+        columns = {name: values for name, values in kept.items() if values is not None}
         self._types = [(name, values.dtype) for name, values in columns.items()]
-        partition = (batch.item % np.uint64(len(self._files))).astype(
+        places = batch.item if batch.places is None else batch.places
+        partition = (places % np.uint64(len(self._files))).astype(
             np.uint16 if len(self._files) <= 1 << 16 else np.uint32
         )
         order = np.argsort(partition, kind="stable")

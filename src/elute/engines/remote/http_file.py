@@ -55,7 +55,7 @@ class HttpFile:
         self._modified: str | None = None
         self._kept: list[tuple[int, bytes]] = []
         try:
-            self._tail, self._size = self._fetch(f"bytes=-{_TAIL}")
+            self._tail, self._size = self._fetch(f"bytes=-{_TAIL}", _TAIL)
         except OSError as error:
             raise EluteError(f"cannot read {self.label}: {error}") from None
 
@@ -104,26 +104,32 @@ class HttpFile:
         self._kept = [(first, data) for (first, _), data in zip(ranges, fetched, strict=True)]
 
     def _fetch_range(self, first: int, last: int) -> bytes:
-        data, size = self._fetch(f"bytes={first}-{last - 1}")
+        data, size = self._fetch(f"bytes={first}-{last - 1}", last - first)
         if size != self._size or len(data) != last - first:
             raise OSError("the file changed while it was being read; try again")
         return data
 
-    def _fetch(self, wanted: str) -> tuple[bytes, int]:
-        """A range and the size of the whole; everything that fails is an OSError of one line."""
+    def _fetch(self, wanted: str, most: int) -> tuple[bytes, int]:
+        """A range of at most so many bytes and the size of the whole; everything that fails is an OSError of one
+        line."""
         request = urllib.request.Request(self._url, headers={"Range": wanted, "User-Agent": "elute"})  # noqa: S310 (http or https)
         if self._authorization:
             request.add_unredirected_header("Authorization", self._authorization)
         try:
             with self._opener.open(request, timeout=self._seconds) as answer:
-                size = re.fullmatch(r"bytes \d+-\d+/(\d+)", answer.headers.get("Content-Range", ""))
+                size = re.fullmatch(r"bytes \d+-\d+/(\d{1,18})", answer.headers.get("Content-Range", ""))
                 if answer.status != http.HTTPStatus.PARTIAL_CONTENT or not size:
                     raise OSError("the server does not support range requests; download the file and read it from disk")
                 tag = answer.headers.get("ETag")
                 if self._tag not in (None, tag):
                     raise OSError("the file changed while it was being read; try again")
                 self._tag, self._modified = tag, answer.headers.get("Last-Modified")
-                return answer.read(), int(size[1])
+                data = answer.read(most + 1)
+                if len(data) < int(answer.headers.get("Content-Length") or 0):
+                    raise http.client.IncompleteRead(data)
+                if len(data) > most:
+                    raise OSError("the server sends more than it was asked for; download the file first")
+                return data, int(size[1])
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:

@@ -157,11 +157,11 @@ def _open_s3(bucket: str, quick: bool = False) -> fs.S3FileSystem:
 
 
 def _find_matching(system: fs.FileSystem, path: str) -> list[fs.FileInfo]:
+    found = system.get_file_info(path.rstrip("/"))
+    if found.type == fs.FileType.File:
+        return [found]
     fixed = re.split(r"[*?]", path)[0]
     if fixed == path:
-        found = system.get_file_info(path.rstrip("/"))
-        if found.type == fs.FileType.File:
-            return [found]
         folder, pattern = path.rstrip("/"), re.compile(re.escape(path.rstrip("/")) + "/.*")
     else:
         folder, pattern = fixed.rpartition("/")[0], _glob_to_regex(path)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from elute._util.matching import id_columns, match
 from elute.cells.counts import Cells, Clustered, Counts, Membership
 from elute.cells.survey import Survey
+from elute.engines.counted import CountedCells, order_items
 from elute.engines.counter import index_keys
 from elute.engines.spark.blocks import CellBlock, unpack
 from elute.engines.spark.exchange import Exchange
@@ -33,12 +34,12 @@ class SparkCells:
     """Blocks on the executors' disks; a lost partition is counted again from the log."""
 
     def __init__(
-        self, log: SparkFrame, exchange: Exchange, blocks: DataFrame, job: CountingJob, survey: Survey, seed: int
+        self, log: SparkFrame, exchange: Exchange, blocks: DataFrame, job: CountingJob, survey: Survey, memory: int
     ) -> None:
-        """`seed`: of the factors' hashes."""
+        """`memory`: bytes that this machine may give to what comes back."""
         from pyspark import StorageLevel
 
-        self._log, self._exchange, self._job, self._survey, self._seed = log, exchange, job, survey, seed
+        self._log, self._exchange, self._job, self._survey, self._memory = log, exchange, job, survey, memory
         self._kept = blocks.persist(StorageLevel.DISK_ONLY)
 
     def close(self) -> None:
@@ -63,30 +64,37 @@ class SparkCells:
             None if self._job.exact else self._select_names(),
             self._job.roles.item,
             self._exchange,
+            self._memory,
         )
 
     def fetch_counts(self) -> Counts:
         """All cells on this machine."""
         table = self._exchange.fetch(self._kept, "cells")
         blocks = [block for batch in table.to_batches() for block in unpack(batch)]
-        keys, cells = np.concatenate([block.item for block in blocks]), _concat_cells(blocks)
+        keys = np.concatenate([block.item for block in blocks])
+        if self._job.exact:  # codes within a partition, which others have, too: their places instead
+            keys = np.arange(len(keys), dtype=np.uint64)
+        membership = None if self._job.roles.query is None else _concat_membership(blocks)
+        counted = CountedCells(*_concat_cells(blocks), membership, keys)
+        counted = order_items(counted, [(0, len(keys))])  # whatever Spark calls first
         return Counts(
-            offsets=cells.offsets,
-            factor=cells.factor,
-            impressions=cells.impressions,
-            clicks=cells.clicks,
+            offsets=counted.offsets,
+            factor=counted.factor,
+            impressions=counted.impressions,
+            clicks=counted.clicks,
             factors=self._survey.factors,
-            membership=None if self._job.roles.query is None else _concat_membership(blocks),
+            membership=counted.membership,
             collision_bound=0.0 if self._job.exact else len(keys) * (len(keys) - 1) / 2**65,
-            read_items=lambda: self._read_items(keys, blocks),
-            read_clusters=lambda column: self._read_clusters(keys, blocks, column),
+            read_items=lambda: self._read_items(counted.items, blocks),
+            read_clusters=lambda column: self._read_clusters(counted.items, blocks, column),
         )
 
     def _read_items(self, keys: NDArray[np.uint64], blocks: list[CellBlock]) -> pa.Table:
         """The items' columns in the order of their keys."""
         columns = list(self._job.roles.item)
         if self._job.exact:
-            return restore_unsigned(pa.concat_tables(block.names for block in blocks)).rename_columns(columns)
+            named = restore_unsigned(pa.concat_tables(block.names for block in blocks)).rename_columns(columns)
+            return named.take(pa.array(keys))
         table = self._exchange.fetch(self._select_names(), "items")
         if table.num_rows != len(keys):
             raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
@@ -103,8 +111,8 @@ class SparkCells:
         own, types = self._log.shorten_roles(roles)
         shown = "count(1)" if own.impressions is None else f"sum({values.impressions_sql(own, types)})"
         items = {f"item{i}": f.col(name) for i, name in enumerate(own.item)} if self._job.exact else {}
-        items = items or {"item": f.xxhash64(*own.item)}
-        by = {**items, "factor": f.xxhash64(f.lit(self._seed), *own.bias), "cluster": f.col(str(own.session))}
+        items = items or {"item": self._log.hash_ids(roles, own.item)}
+        by = {**items, "factor": self._log.hash_ids(roles, own.bias), "cluster": f.col(str(own.session))}
         cells = self._log.usable_rows(roles).groupBy(*(key.alias(name) for name, key in by.items()))
         amounts = {"elute_shown": shown, "elute_clicked": f"sum({values.clicks_sql(own, types)})"}
         sums = (sql(f"({total})::BIGINT").alias(name) for name, total in amounts.items())
@@ -119,11 +127,9 @@ class SparkCells:
 
     def _select_names(self) -> DataFrame:
         """The items' columns and their keys."""
-        from pyspark.sql import functions as f
-
         own, _ = self._log.shorten_roles(self._job.roles)
         usable = self._log.usable_rows(self._job.roles)
-        return usable.select(f.xxhash64(*own.item).alias("elute_key"), *own.item).distinct()
+        return usable.select(self._log.hash_ids(self._job.roles, own.item).alias("elute_key"), *own.item).distinct()
 
 
 def _concat_cells(blocks: list[CellBlock]) -> Cells:

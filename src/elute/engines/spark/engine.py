@@ -32,6 +32,7 @@ from elute.engines.spark.cells import SparkCells
 from elute.engines.spark.exchange import Exchange
 from elute.engines.spark.filtering import filter_frame
 from elute.engines.spark.frame import SparkFrame, sql
+from elute.engines.spark.id_hash import SparkIdHash
 from elute.engines.spark.partitions import SparkPartitions
 from elute.engines.spark.query_rows import count_queries, count_rankable_queries
 from elute.engines.sql import values
@@ -66,7 +67,6 @@ class SparkEngine:
         self._exact = exact
         self._exchange = Exchange(self._log, spill)
         self._totals: dict[str, int] = {}
-        self._seed = 0
         self._summary: DataFrame | None = None
         self._cells: SparkCells | None = None
         self._memory = memory or _half_of_memory()
@@ -100,8 +100,9 @@ class SparkEngine:
         from pyspark.sql import functions as f
 
         own, types = self._log.shorten_roles(roles)
-        flaws, found = values.list_flaws(own, types)
+        flaws, _ = values.list_flaws(own, types)
         back = {short: column for column, short in self._log.short_names(roles).items()}
+        found = self._log.list_wrong_types(roles, self._exact) + values.list_nested_ids(roles, self._log.types)
         counted: list[Column] = [f.count(f.lit(1))]
         counted += [f.count(f.col(column)) for column in own.ids if column in types]
         for flaw in flaws:
@@ -134,7 +135,7 @@ class SparkEngine:
         grouped = self._log.usable_rows(roles).groupBy(*own.bias)
         table = self._log.to_arrow(
             grouped.agg(
-                f.xxhash64(f.lit(self._seed), *own.bias).alias("key"),
+                self._log.hash_ids(roles, own.bias).alias("key"),
                 f.count(f.lit(1)).alias("rows"),
                 sql(f"({shown})::BIGINT").alias("shown"),
                 sql(f"sum({values.clicks_sql(own, types)})::BIGINT").alias("clicked"),
@@ -144,7 +145,7 @@ class SparkEngine:
             why = ", ".join(f"'{column}' is null in {n:,}" for column, n in nulls.items()) or "no impressions"
             raise EluteError(f"{self.label} has no usable row: of {rows:,} rows, {why}")
         if pc.count_distinct(table["key"]).as_py() < table.num_rows:
-            self._seed += 1  # two factors share a hash: take another
+            self._log.hash = SparkIdHash()  # two factors share a hash: take another
             return self.survey(roles)
         back = {short: column for column, short in self._log.short_names(roles).items()}
         table = table.rename_columns([back.get(name, name) for name in table.column_names])
@@ -210,13 +211,11 @@ class SparkEngine:
 
     def count_repeats_on_page(self, roles: Roles) -> int:
         """A page is a session and, where there is one, a query."""
-        from pyspark.sql import functions as f
-
         if roles.session is None:
             return 0
         own, _ = self._log.shorten_roles(roles)
         page = list(dict.fromkeys((str(own.session), *((own.query,) if own.query else ()), *own.item)))
-        each = self._log.select_roles(roles).dropna(subset=page).groupBy(f.xxhash64(*page)).count()
+        each = self._log.select_roles(roles).dropna(subset=page).groupBy(self._log.hash_ids(roles, page)).count()
         return int(self._log.first_row(each.agg(sql("coalesce(sum(`count` - 1), 0)")))[0])
 
     def find_busiest_query(self, roles: Roles) -> object:
@@ -230,13 +229,12 @@ class SparkEngine:
         return self._log.to_arrow(busiest.select(str(own.query)))[0][0].as_py()
 
     def find_examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
-        """The smallest items under each factor."""
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
         own, _ = self._log.shorten_roles(roles)
         keys = survey.keys.view(np.int64)[factors].tolist()
-        key = f.xxhash64(f.lit(self._seed), *own.bias)
+        key = self._log.hash_ids(roles, own.bias)
         some = (
             self._log.usable_rows(roles).select(key.alias("key"), *own.item).where(f.col("key").isin(keys)).distinct()
         )
@@ -253,7 +251,7 @@ class SparkEngine:
         if self._cells is None:
             job = self._make_job(roles, survey)
             rows = self._map_items(job, pack_blocks(job), BLOCKS)
-            self._cells = SparkCells(self._log, self._exchange, rows, job, survey, self._seed)
+            self._cells = SparkCells(self._log, self._exchange, rows, job, survey, self._memory)
         return self._cells
 
     def _summarise(self, roles: Roles, survey: Survey) -> DataFrame:
@@ -262,7 +260,8 @@ class SparkEngine:
             from pyspark import StorageLevel
 
             job = self._make_job(roles, survey)
-            rows = self._map_items(job, worker.summarise(job), worker.SUMMARY)
+            kind = self._log.types[str(roles.query)] if job.exact and roles.query is not None else "string"
+            rows = self._map_items(job, worker.summarise(job), worker.summary_schema(kind))
             self._summary = rows.persist(StorageLevel.DISK_ONLY)
         return self._summary
 
@@ -270,7 +269,7 @@ class SparkEngine:
         self, job: worker.CountingJob, work: Callable[[worker.Batches], worker.Batches], schema: str
     ) -> DataFrame:
         """`work` on partitions that hold all rows of their items."""
-        rows = self._log.shuffle_by_item(job.roles, job.partitions, self._exact, self._seed)
+        rows = self._log.shuffle_by_item(job.roles, job.partitions, self._exact)
         return self._log.map_partitions(rows, work, schema)
 
     def _query_rows(self) -> DataFrame:
@@ -281,8 +280,15 @@ class SparkEngine:
         return self._summary.where(f.col("kind") == worker.QUERY)
 
     def _make_job(self, roles: Roles, survey: Survey) -> worker.CountingJob:
-        total, exact = int(survey.impressions.sum()), len(roles.item) if self._exact else 0
-        return worker.CountingJob(roles, survey.keys, survey.usable, total, self._number_of_partitions(survey), exact)
+        return worker.CountingJob(
+            roles=roles,
+            factors=survey.keys,
+            rows=survey.usable,
+            impressions=int(survey.impressions.sum()),
+            partitions=self._number_of_partitions(survey),
+            exact=len(roles.item) if self._exact else 0,
+            query=self._log.arrow_type(roles.query) if self._exact and roles.query is not None else pa.string(),
+        )
 
     def _number_of_partitions(self, survey: Survey) -> int:
         """As many for each core, so that none is idle at the end."""

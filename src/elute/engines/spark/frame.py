@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import pyarrow as pa
 
 from elute.cells.filters import Filters
 from elute.cells.roles import Roles
+from elute.engines.spark.id_hash import SparkIdHash, place_columns
 from elute.engines.spark.source import open_frame, translate_errors
 from elute.engines.spark.worker import Batches
 from elute.engines.sql import values
@@ -31,6 +34,9 @@ class SparkFrame:
         """What the frame has passed."""
         self.held: DataFrame | None = None
         """What filters keep in the session meanwhile."""
+        self.hash = SparkIdHash()
+        self._named: dict[str, str] = {}
+        """The columns that go by short names."""
         self.with_nulls: set[str] | None = None
         """Columns that hold nulls, once they have been counted."""
         self.types = {field.name: field.dataType.simpleString() for field in self.frame.schema.fields}
@@ -46,8 +52,17 @@ class SparkFrame:
         return int(self.frame.sparkSession.sparkContext.defaultParallelism)
 
     def select_roles(self, roles: Roles) -> DataFrame:
-        """The columns that play a role, under short names that need no quoting."""
-        return self.frame.select(*(self.column(column).alias(name) for column, name in self.short_names(roles).items()))
+        """The columns that play a role, under short names that need no quoting. Of ids, 0.0 and -0.0 are one, and so
+        are all that are no number, as in the embedded engine."""
+        chosen = []
+        for column, name in self.short_names(roles).items():
+            same = column in roles.ids and self.types[column] in ("float", "double")
+            chosen.append((_merge_equal(self.column(column)) if same else self.column(column)).alias(name))
+        return self.frame.select(*chosen)
+
+    def hash_ids(self, roles: Roles, own: Iterable[str]) -> Column:
+        """The key of these columns, which go by their short names."""
+        return self.hash.hash_columns(own, {name: self.types[c] for c, name in self.short_names(roles).items()})
 
     def complete_rows(self, roles: Roles) -> DataFrame:
         """Rows without a null id; only columns that have nulls are looked at, since each costs a scan."""
@@ -61,25 +76,24 @@ class SparkFrame:
         complete = self.complete_rows(roles)
         return complete if own.impressions is None else complete.where(sql(f"{values.impressions_sql(own, types)} > 0"))
 
-    def shuffle_by_item(self, roles: Roles, partitions: int, exact: bool, seed: int) -> DataFrame:
+    def shuffle_by_item(self, roles: Roles, partitions: int, exact: bool) -> DataFrame:
         """Usable rows as keys and counts, all rows of an item in one partition. `exact`: items and queries by value,
-        not by hash; `seed`: that of the factors' hashes."""
+        not by hash."""
         from pyspark.sql import functions as f
 
         own, types = self.shorten_roles(roles)
-        item = f.xxhash64(*own.item)
-        chosen: list[Column] = [item.alias("item")]
+        chosen: list[Column] = [self.hash_ids(roles, own.item).alias("item")]
         if exact:
             chosen = [f.col(column).alias(f"item{i}") for i, column in enumerate(own.item)]
-        chosen.append(f.xxhash64(f.lit(seed), *own.bias).alias("factor"))
+        chosen.append(self.hash_ids(roles, own.bias).alias("factor"))
         if own.query is not None:
-            chosen.append((f.col(own.query) if exact else f.xxhash64(own.query)).alias("query"))
+            chosen.append((f.col(own.query) if exact else self.hash_ids(roles, (own.query,))).alias("query"))
         width = "TINYINT" if own.impressions is None else "BIGINT"
         chosen.append(sql(f"({values.clicks_sql(own, types)})::{width}").alias("clicks"))
         if own.impressions is not None:
             chosen.append(sql(values.impressions_sql(own, types)).alias("impressions"))
-        by = [f"item{i}" for i in range(len(own.item))] if exact else ["item"]
-        return self.usable_rows(roles).select(*chosen).repartition(partitions, *by)
+        chosen.append(place_columns(own.item).alias("place"))
+        return self.usable_rows(roles).select(*chosen).repartition(partitions, "place").drop("place")
 
     def compute_means(self, columns: tuple[str, ...], value: str) -> pa.Table:
         """Text that is no number counts as missing."""
@@ -95,7 +109,13 @@ class SparkFrame:
         return table.rename_columns([*columns, value])
 
     def short_names(self, roles: Roles) -> dict[str, str]:
-        return {column: f"c{i}" for i, column in enumerate(roles.columns) if column in self.types}
+        short = {column: f"c{i}" for i, column in enumerate(roles.columns) if column in self.types}
+        self._named = {name: column for column, name in short.items()}
+        return short
+
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        """What Spark says of the log, with the columns under their own names."""
+        return translate_errors(f"cannot read {self.label}", self._named)
 
     def shorten_roles(self, roles: Roles) -> tuple[Roles, dict[str, str]]:
         """The roles under short names, and the short columns' types in the embedded engine's words."""
@@ -111,6 +131,23 @@ class SparkFrame:
         )
         return own, {name: duckdb_type(self.types[column]) for column, name in short.items()}
 
+    def arrow_type(self, column: str) -> pa.DataType:
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        return to_arrow_type(self.frame.schema[column].dataType)
+
+    def list_wrong_types(self, roles: Roles, exact: bool) -> list[str]:
+        """Sentences about columns whose type alone is wrong."""
+        kinds = {column: duckdb_type(kind) for column, kind in self.types.items()}
+        nested = [c for c in roles.ids if exact and self.types.get(c, "").startswith(("array", "struct", "map"))]
+        return [
+            *values.list_flaws(roles, kinds)[1],
+            *(
+                f"column '{c}' holds {self.types[c]} values, for which there is no `exact=True` in Spark"
+                for c in nested
+            ),
+        ]
+
     def column(self, column: str) -> Column:
         from pyspark.sql import functions as f
 
@@ -118,7 +155,7 @@ class SparkFrame:
 
     def map_partitions(self, frame: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
         """A frame whose partitions are worked through on the executors."""
-        with translate_errors(f"cannot read {self.label}"):
+        with self._translate_errors():
             return frame.mapInArrow(work, schema)
 
     def create_frame(self, columns: pa.Table) -> DataFrame:
@@ -127,12 +164,18 @@ class SparkFrame:
             return self.frame.sparkSession.createDataFrame(columns)
 
     def to_arrow(self, frame: DataFrame) -> pa.Table:
-        with translate_errors(f"cannot read {self.label}"):
+        with self._translate_errors():
             return restore_unsigned(frame.toArrow())
 
     def first_row(self, frame: DataFrame) -> Any:
-        with translate_errors(f"cannot read {self.label}"):
+        with self._translate_errors():
             return frame.collect()[0]
+
+
+def _merge_equal(column: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.nanvl(column, f.lit(math.nan)) + f.lit(0.0)
 
 
 def sql(expression: str) -> Column:

@@ -44,7 +44,10 @@ class SparkPartitions:
         names: DataFrame | None,
         columns: tuple[str, ...],
         exchange: Exchange,
+        memory: int,
     ) -> None:
+        """`memory`: bytes that this machine may give to it."""
+        self.memory = memory
         self.factors, self._log, self._kept = factors, log, kept
         self._tasks, self._items = tasks, items
         self._names, self._columns, self._exchange = names, columns, exchange

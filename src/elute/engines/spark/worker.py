@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from elute._util.threads import use_threads
 from elute.cells.roles import Roles
-from elute.engines.counter import CountedCells, Counter, RowBatch, index_keys
+from elute.engines.counted import CountedCells, order_items
+from elute.engines.counter import Counter, RowBatch, index_keys
 from elute.engines.counting import Totals, summarise_cells
 from elute.kernels.forest import spanning_edges
 from elute.kernels.keys import KeyTable
@@ -28,11 +29,14 @@ EDGE, UNDER, INSIDE, ONCE, QUERY = range(5)
 """Kinds of rows of a summary: an edge of the forest; items under a factor; items in a tree; items shown once; items
 and impressions of a query in a tree."""
 
-SUMMARY = "kind tinyint, key long, root int, items long, impressions long, query string"
-"""Spark's name for the rows of a summary; `query` is the query's own value where ids are exact, else null."""
-
 COMBINED = "kind tinyint, key long, root int, items long"
 """Spark's name for what is left of summaries once the queries' rows are apart."""
+
+
+def summary_schema(query: str) -> str:
+    """Spark's name for the rows of a summary. `query`: the type of queries where ids are exact. Then rows have the
+    query's own value and no key, else a key and no value: either is the same in all partitions."""
+    return f"kind tinyint, key long, root int, items long, impressions long, query {query}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class CountingJob:
     partitions: int
     exact: int
     """Columns that tell an item by value, in front of the others; 0: the first column is a hash of it."""
+    query: pa.DataType
+    """Of a query's own value, in a summary."""
 
 
 def summarise(job: CountingJob) -> Callable[[Batches], Batches]:
@@ -54,12 +60,13 @@ def summarise(job: CountingJob) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         counted, _, names = count_partition(job, batches)
         found = summarise_cells(counted, len(job.factors))
-        yield from _summary_batches(found.root, found.items_under, found.items_in, found.items_once)
+        for batch in _summary_batches(found.root, found.items_under, found.items_in, found.items_once):
+            yield batch.append_column("query", pa.nulls(batch.num_rows, job.query))
         if found.queries is not None:
             query, root, items, impressions = found.queries
-            key = counted.queries.view(np.int64)[query]
-            values = None if names is None else names.take(pa.array(query))
-            yield _summary_batch(QUERY, key, root, items, impressions, values)
+            key = counted.queries.view(np.int64)[query] if names is None else np.zeros(len(query), np.int64)
+            values = pa.nulls(len(query), job.query) if names is None else names.take(pa.array(query)).cast(job.query)
+            yield _summary_batch(QUERY, key, root, items, impressions).append_column("query", values)
 
     return work
 
@@ -115,7 +122,7 @@ def count_partition(job: CountingJob, batches: Batches) -> CountedPartition:
     if not job.exact:
         for batch in batches:
             counter.add(_to_batch({name: batch.column(name) for name in batch.schema.names}, factors))
-        return CountedPartition(counter.finish())
+        return CountedPartition(_finish(counter))
     held = [batch for batch in batches if batch.num_rows]
     if not held:
         return CountedPartition(counter.finish())
@@ -128,11 +135,17 @@ def count_partition(job: CountingJob, batches: Batches) -> CountedPartition:
         values = columns["query"].dictionary_encode()
         columns["query"], queries = values.indices.cast(pa.int64()), values.dictionary
     counter.add(_to_batch(columns, factors))
-    counted = counter.finish()
+    counted = _finish(counter)
     items = table.select(named).take(pa.array(first[counted.items.view(np.int64)]))
     if queries is not None:
         queries = queries.take(pa.array(counted.queries.view(np.int64)))
     return CountedPartition(counted, items, queries)
+
+
+def _finish(counter: Counter) -> CountedCells:
+    """Spark hands rows over in any order: items are put into one of their own."""
+    counted = counter.finish()
+    return order_items(counted, [(0, len(counted.items))])
 
 
 def _number_rows(columns: list[pa.ChunkedArray]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -160,7 +173,6 @@ def _summary_batch(
     root: NDArray[np.integer],
     items: NDArray[np.integer] | None = None,
     impressions: NDArray[np.integer] | None = None,
-    query: pa.Array | None = None,
 ) -> pa.RecordBatch:
     nothing = np.zeros(len(key), np.int64)
     arrays = {
@@ -169,6 +181,5 @@ def _summary_batch(
         "root": pa.array(root.astype(np.int32)),
         "items": pa.array(nothing if items is None else items.astype(np.int64)),
         "impressions": pa.array(nothing if impressions is None else impressions.astype(np.int64)),
-        "query": pa.nulls(len(key), pa.string()) if query is None else query.cast(pa.string()),
     }
     return pa.RecordBatch.from_pydict(arrays)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,6 +13,13 @@ _NUMBERS = (
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
     "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL",
 )  # fmt: skip
+
+
+MOST = 10**15
+"""Impressions of a row: of thousands of such rows the sum can still be held."""
+
+_NESTED = r"BLOB|BINARY|STRUCT|MAP|UNION|ARRAY|VARIANT|.*\]$"
+"""Of DuckDB and of Spark."""
 
 
 class Flaw(NamedTuple):
@@ -27,7 +35,7 @@ def number_sql(column: str, kind: str) -> str | None:
     quoted = quoting.name(column)
     if kind == "BOOLEAN":
         return f"{quoted}::TINYINT"
-    if kind.startswith(_NUMBERS):
+    if kind.startswith(_NUMBERS) and not kind.endswith("]"):
         return quoted
     if kind == '"NULL"':
         return f"{quoted}::DOUBLE"
@@ -75,11 +83,21 @@ def list_flaws(roles: Roles, types: Mapping[str, str]) -> tuple[list[Flaw], list
             Flaw(column, f"{quoted} IS NULL", "is null (write 0 for none)"),
             Flaw(column, f"{quoted} IS NOT NULL AND {value} IS NULL", "is not a number"),
             Flaw(column, f"{value} < 0", "is negative"),
-            Flaw(column, f"{value} > 0 AND {value} <> floor({value})", "is not a whole number"),
+            Flaw(column, f"{value} > 0 AND {value} % 1 <> 0", "is not a whole number"),
+            Flaw(column, f"{value} > {MOST} AND {value} % 1 = 0", "is more than can be counted"),
         ]
         if column == roles.click:
             found.append(_too_many_clicks(roles, types, value))
     return found, wrong_types
+
+
+def list_nested_ids(roles: Roles, types: Mapping[str, str]) -> list[str]:
+    """Sentences about ids that are no single value that people and files can name."""
+    return [
+        f"column '{column}' holds {types[column]} values, which are no ids; make text or numbers of them"
+        for column in roles.ids
+        if re.match(_NESTED, types.get(column, ""), re.IGNORECASE)
+    ]
 
 
 def _too_many_clicks(roles: Roles, types: Mapping[str, str], value: str) -> Flaw:

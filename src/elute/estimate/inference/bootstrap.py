@@ -16,7 +16,7 @@ renew the items' clicks too, and an item may be absent from some.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from elute.estimate.models.pbm import PBM
 from elute.estimate.priors.strength import drop_unshown
 from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, pose, total_by_factor
 from elute.identify.components import number_components
+from elute.identify.effects.classes import join_classes
 from elute.identify.information import find_references
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import find_roots, link_cells, singletons
@@ -200,8 +201,9 @@ def _pose_resample(
     parent = singletons(problem.n_factors)
     link_cells(parent, cells.offsets, cells.factor, np.arange(problem.n_factors, dtype=np.int32))
     total = total_by_factor(cells.factor, cells.impressions, problem.n_factors).astype(np.int64)
-    component = number_components(find_roots(parent), total).of_factor
-    return Problem(cells, problem.merged, component, problem.factors), kept
+    root = find_roots(parent) if problem.design is None else join_classes(find_roots(parent), problem.factors)
+    component = number_components(root, total).of_factor
+    return replace(problem, cells=cells, component=component), kept
 
 
 def _locate_cells(counts: Counts, problem: Problem, clustered: Clustered) -> NDArray[np.int64]:

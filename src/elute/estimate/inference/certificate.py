@@ -73,9 +73,12 @@ class Certificate:
 
 
 def certify(counts: Counts, plan: MergingPlan | None = None, progress: Progress = silent) -> Certificate:
-    """Fit the position-based model and read its information matrix."""
+    """Fit the position-based model and read its information matrix. Where a formula ties factors no two of them need a
+    link, and none is named."""
     fit = PBM(relevance_prior="none", progress=progress).fit(counts, plan, allow_unidentified=True)
     problem = pose(counts, plan)
+    if problem.design is not None:
+        return Certificate(counts, fit.component_, fit.propensity_log_se_, (), fit.reason_)
     w = information(*problem.cells[:3], fit.relevance_values_, _take_merged(problem, fit.propensity_))
     links = _find_weakest_links(problem, counts, w)
     return Certificate(counts, fit.component_, fit.propensity_log_se_, links, fit.reason_)

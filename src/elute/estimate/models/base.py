@@ -30,6 +30,7 @@ from elute.estimate.solve.problem import (
 )
 from elute.estimate.solve.standard_errors import log_errors
 from elute.log import LogSource, as_log
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 
 Start = float | NDArray[np.float64] | None
@@ -65,9 +66,13 @@ class Estimator(ABC):
     """Where propensities come from. Of a log in several components, those that are given put all on one scale, and
     where they are ignored there is nothing to compare: neither is refused."""
 
+    takes_formula: ClassVar[bool] = False
+    """Whether propensities may be tied by a formula over the bias columns."""
+
     has_posteriors: ClassVar[bool] = True
     """Whether clicks are r·o, so that `elute.estimate.priors.gamma` says how surely each item is known."""
 
+    @takes()
     def __init__(
         self,
         *,
@@ -102,6 +107,10 @@ class Estimator(ABC):
         counts = source if isinstance(source, Counts) else as_log(source).counts(self.progress)
         began = time.perf_counter()
         problem = pose(counts, plan)
+        if problem.design is not None and not self.takes_formula and self.propensities_are != "ignored":
+            raise EluteError(
+                f"`bias=` is the formula '{problem.design.formula}', which only pbm fits; join the columns by commas"
+            )
         if not allow_unidentified and self.propensities_are == "estimated":
             refuse_unidentified(problem.component)
         found = self._solve(problem)

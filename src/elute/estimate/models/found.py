@@ -6,6 +6,7 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from elute.cells.counts import Cells
 from elute.estimate.solve.problem import Floats
@@ -28,3 +29,11 @@ class Factors(NamedTuple):
     lost: NDArray[np.bool_]
     iterations: int
     reason: str
+
+
+class PriorFit(NamedTuple):
+    """Propensities, the strengths of the prior on them and the root of its precision; None where there was none."""
+
+    factors: Factors
+    strengths: dict[str, float] | None
+    root: csr_array | None

@@ -42,6 +42,7 @@ from elute.estimate.models.given import OFFSET, PROPENSITY, Given, match_values,
 from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, total_by_item
 from elute.kernels.jit import jit
 from elute.log import LogSource
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 
 Clip = float | Literal["auto"] | None
@@ -58,6 +59,7 @@ class _Counterfactual(Estimator):
 
     propensities_are = "given"
 
+    @takes()
     def __init__(
         self,
         *,
@@ -143,6 +145,7 @@ class AffineIPW(_Counterfactual):
 
     has_posteriors = False
 
+    @takes()
     def __init__(
         self,
         *,

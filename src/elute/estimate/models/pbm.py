@@ -24,13 +24,16 @@ from elute.cells.partitions import Partitions
 from elute.errors import EluteError
 from elute.estimate.models.base import Estimator, Solution, Start, refuse_unidentified, rescale, start_propensities
 from elute.estimate.models.found import Factors, Priors
+from elute.estimate.models.tied import find_tied_errors, fit_tied
+from elute.estimate.models.untied import fit_smoothed, fit_untied
 from elute.estimate.partitioned import fit
 from elute.estimate.partitioned.fit import FitByPartition
 from elute.estimate.priors.beta import Beta, Posterior, fit_beta, posterior
 from elute.estimate.priors.gamma import Population
 from elute.estimate.priors.smooth import build_smooth_prior
-from elute.estimate.priors.strength import Criterion, choose_strengths, keep_clicked_items, profile_score
-from elute.estimate.solve import boundary, conditional
+from elute.estimate.priors.strength import Criterion, profile_score
+from elute.estimate.solve import conditional
+from elute.estimate.solve.effect_table import tabulate_effects
 from elute.estimate.solve.interior import BARRIER, maximise
 from elute.estimate.solve.likelihood import log_likelihood
 from elute.estimate.solve.problem import (
@@ -39,13 +42,12 @@ from elute.estimate.solve.problem import (
     Problem,
     name_factors,
     number_merged,
-    total_by_factor,
     total_by_item,
-    unite_equal,
 )
 from elute.estimate.solve.profile import alternate, fit_items
-from elute.estimate.solve.standard_errors import information, log_errors, masses, variances
+from elute.estimate.solve.standard_errors import information, masses, variances
 from elute.log import ClickLog, LogSource, as_log
+from elute.options.takes import takes
 from elute.progress import Progress, silent
 
 FEW_CLICKS = 5
@@ -55,7 +57,7 @@ _POISSON_STEPS = 5
 
 
 class PBM(Estimator):
-    """p = r(x)·o(t) by exact maximum likelihood.
+    """p = r(x)·o(t) by exact maximum likelihood; log o is a sum of effects where a formula ties factors.
 
     `tolerance`: the distance to the maximum in standard errors at which to stop (the Newton decrement).
     Factors and items without a click have estimate 0. Where the maximum does not exist for some factors
@@ -77,6 +79,9 @@ class PBM(Estimator):
     Fitted: `prior_`, what was chosen: {"smooth": strengths by name or None, "relevance": {"a", "b"} or None}.
     """
 
+    takes_formula = True
+
+    @takes()
     def __init__(
         self,
         *,
@@ -94,6 +99,7 @@ class PBM(Estimator):
         self._shrinks = relevance_prior == "beta"
         self._held_priors: tuple[dict[str, float] | None, Beta | None] | None = None
         self._strengths: dict[str, float] | None = None
+        self._root: csr_array | None = None
         self._by_partition: FitByPartition | None = None
         self._last_posterior: tuple[Problem, Beta, Floats, Posterior] | None = None
 
@@ -131,9 +137,7 @@ class PBM(Estimator):
         if partitions is None:
             return super().fit(given, plan, allow_unidentified=allow_unidentified)
         if not self.by_partition:
-            raise EluteError(
-                "a smooth prior needs all cells at once; fit counts held in memory, or leave out `prior='smooth'`"
-            )
+            raise EluteError("a smooth prior needs all cells at once: in memory, or without `prior='smooth'`")
         began = time.perf_counter()
         merged = number_merged(partitions.factors, plan)
         found = fit.fit(
@@ -202,23 +206,33 @@ class PBM(Estimator):
         """The propensities alone."""
         if self.prior not in (None, "smooth"):
             raise EluteError(f"no prior '{self.prior}' on propensities; there is: smooth")
-        self._strengths = None
-        self._root: csr_array | None = None
-        terms = build_smooth_prior(problem) if self.prior == "smooth" else None
-        if terms is None or not terms.terms:
-            return self._fit_without_prior(problem)
-        cells = keep_clicked_items(problem.cells)
-        o = self._choose_start(problem, cells)
-        o = np.concatenate((o / np.exp(np.log(o).mean()), np.ones(terms.size - problem.n_factors)))
-        strengths = self._held_priors[0] if self._held_priors else None
-        if strengths is None:
-            strengths = choose_strengths(cells, terms, o, self._criterion, self.seed, self.max_iter, self.progress)
-        self._strengths, self._root = strengths, terms.root(strengths)
-        precision = csr_array(self._root.T @ self._root)
-        found = self._criterion.maximise(cells, o, self.tolerance, self.max_iter, self.progress, precision)
-        none = np.zeros(problem.n_factors, np.bool_), np.zeros(problem.n_items, np.bool_)
-        o = np.exp(found.log_o[: problem.n_factors])
-        return Factors(o, problem.cells, *none, found.iterations, found.reason)
+        self._strengths, self._root = None, None
+        terms = build_smooth_prior(problem) if self.prior == "smooth" and problem.design is None else None
+        limits = self.tolerance, self.max_iter, self.progress
+        held = self._held_priors[0] if self._held_priors else None
+        if problem.design is not None:
+            if self.prior is not None:
+                raise EluteError("a formula says itself what is smooth: write smooth(…) there, not `prior='smooth'`")
+            start = None if self.start is None else start_propensities(self.start, problem.merged)
+            found = fit_tied(problem, self._criterion, start, held, self.seed, *limits)
+        elif terms is None or not terms.terms:
+            return fit_untied(problem, self._criterion, self._choose_start, *limits)
+        else:
+            found = fit_smoothed(problem, terms, self._criterion, self._choose_start, held, self.seed, *limits)
+        self._strengths, self._root = found.strengths, found.root
+        return found.factors
+
+    @property
+    def effects_(self) -> pa.Table | None:
+        """Of a formula: `term`, bias columns, `effect, log_se, reference, determined`; None without one."""
+        if self._by_partition is not None:
+            return self._by_partition.tabulate_effects()
+        design = self._problem.design
+        if design is None:
+            return None
+        weights = self._weigh(self._problem, self._scaled, self.relevance_values_)
+        errors = find_tied_errors(self._problem, self._scaled, *weights, self._root)[1]
+        return tabulate_effects(design, self._problem.component, self._scaled, errors)
 
     def estimate_items(self, problem: Problem, o: Floats) -> Floats:
         """Relevance at the scale of these propensities, with the prior on it if there is one."""
@@ -232,20 +246,26 @@ class PBM(Estimator):
         o = np.minimum(o, 1.0)
         known = self._last_posterior
         if known is None or known[0] is not problem or known[1] != prior or not np.array_equal(known[2], o):
-            known = problem, prior, o, posterior(problem.cells, o, prior, problem.equal.first)
-            self._last_posterior = known
+            self._last_posterior = known = problem, prior, o, posterior(problem.cells, o, prior, problem.equal.first)
         return known[3]
 
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
+        known = problem, propensity, *self._weigh(problem, propensity, relevance), self._root
+        found = variances(*known) if problem.design is None else find_tied_errors(*known)[0]
         if self._beta is None:
-            return log_errors(problem, propensity, relevance, self._root)
-        o, cells = np.nan_to_num(propensity), problem.cells
-        r = np.where(np.isnan(relevance), 0.0, conditional.estimate_items(*cells, o))
-        w = r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor]
-        found = variances(problem, propensity, w, information(*cells[:3], relevance, propensity), self._root)
+            return np.sqrt(found.of_factors), np.sqrt(1.0 / found.mass + found.through_factors)
         own = self.item_log_variance(problem, propensity, relevance)
         share = np.minimum(found.mass * own, 1.0)
         return np.sqrt(found.of_factors), np.sqrt(own + share**2 * found.through_factors)
+
+    def _weigh(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
+        """The information of cells about propensities and about items: not the same where items were shrunk."""
+        own = information(*problem.cells[:3], relevance, propensity)
+        if self._beta is None:
+            return own, own
+        o, cells = np.nan_to_num(propensity), problem.cells
+        r = np.where(np.isnan(relevance), 0.0, conditional.estimate_items(*cells, o))
+        return r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor], own
 
     def item_log_variance(self, problem: Problem, propensity: Floats, relevance: Floats) -> Floats:
         """Of log relevance, for propensities that are known (and at most 1): what an item's own clicks leave open."""
@@ -266,7 +286,7 @@ class PBM(Estimator):
             raise EluteError(f"no prior '{self.relevance_prior}' on relevance; there are: auto, beta, none")
         if self._held_priors:
             return self._held_priors[1] is not None
-        few = self.relevance_prior == "beta" or (self.relevance_prior == "auto" and median_clicks < FEW_CLICKS)
+        few = {"beta": True, "auto": median_clicks < FEW_CLICKS, "none": False}[self.relevance_prior]
         return bool(few and any_clicks)
 
     def _fit_beta(self, problem: Problem, found: Factors) -> Beta:
@@ -276,22 +296,5 @@ class PBM(Estimator):
         return fit_beta(problem.cells, np.minimum(o, 1.0), np.flatnonzero(~found.lost))
 
     def _choose_start(self, problem: Problem, cells: Cells) -> Floats:
-        """Propensities to start Newton from."""
         o = self._start_propensities(problem, np.ones(problem.n_factors))
         return alternate(*cells, o, _POISSON_STEPS) if self.start is None else o
-
-    def _fit_without_prior(self, problem: Problem) -> Factors:
-        of_factor, of_item = boundary.find_parts(problem.cells, problem.n_factors)
-        cells = boundary.restrict(problem.cells, of_factor, of_item)
-        united, stands = unite_equal(problem)
-        useful = boundary.keep_informative(united, of_factor, of_item[stands])
-        first = self._choose_start(problem, useful)
-        found = self._criterion.maximise(useful, first, self.tolerance, self.max_iter, self.progress, None)
-        o = np.where(of_factor == boundary.NOWHERE, 0.0, np.exp(found.log_o))
-        reasons = [found.reason] if found.reason else []
-        clicks = total_by_factor(problem.cells.factor, problem.cells.clicks, problem.n_factors)
-        apart = ~np.isin(of_factor, [boundary.NOWHERE, *boundary.find_main_parts(clicks, problem.component, of_factor)])
-        if apart.any():
-            reasons.append(boundary.describe_apart(apart, problem.name_factors))
-        lost = np.isin(of_item, of_factor[apart])
-        return Factors(o, cells, apart, lost, found.iterations, "; ".join(reasons))

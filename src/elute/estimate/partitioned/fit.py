@@ -20,36 +20,30 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Cells
 from elute.cells.partitions import Partitions
+from elute.errors import EluteError
 from elute.estimate.partitioned.items import (
     DESCRIPTION,
     DescriptionTask,
     FactorInformation,
     FactorInformationTask,
     FittedFactors,
-    InformationTask,
-    NoiseTask,
     SampleTask,
     join_cells,
 )
-from elute.estimate.partitioned.work import (
-    CrossingTask,
-    Flags,
-    LikelihoodTask,
-    Outline,
-    OutlineTask,
-    ProductTask,
-    Terms,
-    unite_links,
-)
+from elute.estimate.partitioned.precision import estimate_precision
+from elute.estimate.partitioned.tied import tie_partitions
+from elute.estimate.partitioned.work import Flags, LikelihoodTask, Outline, OutlineTask, ProductTask, Terms
 from elute.estimate.priors.beta import fit_beta
 from elute.estimate.priors.gamma import Population, fit_population
 from elute.estimate.solve import boundary
+from elute.estimate.solve.effect_errors import EffectErrors
+from elute.estimate.solve.effect_table import tabulate_effects
+from elute.estimate.solve.effects import EffectSpace
 from elute.estimate.solve.interior import BARRIER, Maximum, describe_distance
 from elute.estimate.solve.laplacian import LinearSolution, conjugate_gradients
-from elute.estimate.solve.problem import Codes, Floats, find_reliable, find_scales
-from elute.estimate.solve.standard_errors import DRAWS, invert_scaled
-from elute.identify.components import number_components
-from elute.identify.information import find_references
+from elute.estimate.solve.problem import Codes, Floats, find_reliable, find_scales, share_links
+from elute.estimate.solve.standard_errors import DRAWS
+from elute.identify.effects.design import find_design
 from elute.progress import Progress
 
 _FIRST_BARRIER = 0.1
@@ -70,8 +64,8 @@ _ARMIJO = 1e-4
 _ROUNDING = 1e-12
 _LOOSE, _TIGHT = 1e-2, 1e-8
 _CG_STEPS = 5_000
-_LARGEST = 2_000_000
-"""Numbers in an answer with draws."""
+_COPIES = 3
+"""Of all draws, that are held at a time: each, all in one, and their distances to a reference."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +82,17 @@ class FitByPartition:
     covariance: Floats
     """Of log o over factors with a `row`; or, where no matrix is kept, draws of it."""
     drawn: bool
+    effects: EffectErrors | None
     items: int
     shown: Floats
     clicked: Floats
+
+    def tabulate_effects(self) -> pa.Table | None:
+        """The effects of a formula; None without one."""
+        design = find_design(self.partitions.factors)
+        if design is None or self.effects is None:
+            return None
+        return tabulate_effects(design, self.fitted.component, self.fitted.propensity, self.effects)
 
     @cached_property
     def sample(self) -> Cells:
@@ -137,15 +139,16 @@ def fit(
 ) -> FitByPartition:
     """Fit factors merged by `codes`, from propensities `start`, or from all alike."""
     n = int(codes.max()) + 1
+    _refuse_draws(partitions, n)
     outline = partitions.map_reduce(OutlineTask(codes, n), Outline.merge)
-    component = number_components(outline.root, outline.shown.astype(np.int64)).of_factor
-    links = partitions.map_reduce(CrossingTask(codes, outline.clicked_root, outline.clicked > 0), unite_links)
-    of_factor = boundary.find_strong_parts(
-        outline.clicked_root, outline.clicked > 0, np.stack((links // n, links % n), axis=1).astype(np.int32)
-    )
+    component, of_factor, design, space = tie_partitions(partitions, codes, outline)
+    if design is not None and design.smooth.any():
+        raise EluteError("smooth(…) in `bias=` needs all cells at once; leave out smooth, or `memory=`")
     beta, keep_matrix = wants_beta(outline), n <= partitions.dense_limit
-    search = _Search(partitions, codes, of_factor, keep_matrix, max_iter, progress)
+    search = _Search(partitions, codes, of_factor, keep_matrix, max_iter, progress, space)
     first = np.zeros(n) if start is None else np.log(start)
+    if space is not None and start is not None:
+        first = space.project(first)
     if beta:
         found = search.maximise(first, None, tolerance)
     else:
@@ -156,7 +159,8 @@ def fit(
     reasons = [found.reason] if found.reason else []
     if apart.any():
         reasons.append(boundary.describe_apart(apart, names))
-    largest = find_scales(np.where(apart, 0.0, o), component, find_reliable(outline.linking, component))
+    linking = outline.linking if design is None else share_links(design, outline.linking)
+    largest = find_scales(np.where(apart, 0.0, o), component, find_reliable(linking, component))
     fitted = FittedFactors(codes, of_factor, component, o, apart, largest, None)
     items = int(outline.items_by_clicks.sum())
     if beta:
@@ -170,49 +174,26 @@ def fit(
         precision,
         found.iterations,
         "; ".join(reasons),
-        *_estimate_precision(partitions, fitted, precision),
+        *estimate_precision(partitions, fitted, precision, design),
         items,
         outline.shown,
         outline.clicked,
     )
 
 
+def _refuse_draws(partitions: Partitions, n: int) -> None:
+    """Say what is needed, where the draws that standard errors come from take more than may be held."""
+    needed = _COPIES * DRAWS * 8 * n
+    if n > partitions.dense_limit and needed > partitions.memory:
+        raise EluteError(
+            f"`memory=`: standard errors of {n:,} factors come from draws that take {needed / 2**30:.1f}GB; allow "
+            "three times as much, or fit fewer: fewer bias columns, `min_factor_impressions=`, or `elute.repair`"
+        )
+
+
 def draw_sample(partitions: Partitions, fitted: FittedFactors, items: int) -> Cells:
     """The cells of as many items as a prior is fitted to."""
     return partitions.map_reduce(SampleTask(fitted, items), join_cells)
-
-
-def _estimate_precision(
-    partitions: Partitions, fitted: FittedFactors, precision: FactorInformation
-) -> tuple[Flags, Codes, Floats, bool]:
-    """Which factors are tied to their reference, and the covariance of log o (`solve.standard_errors`)."""
-    propensity, n = fitted.propensity, len(fitted.o)
-    reference = find_references(propensity, fitted.component)
-    tied = (precision.root == precision.root[reference]) & (propensity > 0)
-    free = tied & (reference != np.arange(n))
-    row = np.where(free, np.cumsum(free) - 1, -1).astype(np.int32)
-    if len(precision.matrix):
-        return tied, row, invert_scaled(np.ascontiguousarray(precision.matrix[np.ix_(free, free)])), False
-    at_once = max(1, min(DRAWS, _LARGEST // n))
-    groups = [
-        _draw_vectors(partitions, fitted, precision, min(at_once, DRAWS - first), first)
-        for first in range(0, DRAWS, at_once)
-    ]
-    drawn = np.concatenate(groups, axis=1)
-    return tied, row, drawn - drawn[reference], True
-
-
-def _draw_vectors(
-    partitions: Partitions, fitted: FittedFactors, precision: FactorInformation, draws: int, seed: int
-) -> Floats:
-    """Vectors whose covariance is that of log o, by column."""
-    noise = partitions.map_reduce(NoiseTask(fitted, draws, seed), np.add)
-
-    def product(v: Floats) -> Floats:
-        return np.asarray(partitions.map_reduce(InformationTask(fitted, v.reshape(noise.shape)), np.add)).ravel()
-
-    scale = np.repeat(precision.diagonal, draws)
-    return conjugate_gradients(product, noise.ravel(), scale, 1e-6, _CG_STEPS).x.reshape(noise.shape)
 
 
 class _Search:
@@ -226,9 +207,10 @@ class _Search:
         keep_matrix: bool,
         max_iter: int,
         progress: Progress,
+        space: EffectSpace | None,
     ) -> None:
         self._partitions, self._codes, self._of_factor, self._keep_matrix = partitions, codes, of_factor, keep_matrix
-        self._max_iter, self._progress = max_iter, progress
+        self._max_iter, self._progress, self._space = max_iter, progress, space
 
     def maximise(self, log_o: Floats, barrier: float | None, tolerance: float) -> Maximum:
         """From `log_o`; with the barrier falling from `barrier` to its last value, or of the conditional likelihood.
@@ -272,4 +254,9 @@ class _Search:
             return self._partitions.map_reduce(ProductTask(self._likelihood_at(log_o, barrier), v), np.add)
 
         tight = _TIGHT if self._keep_matrix else share
-        return conjugate_gradients(product, terms.gradient, terms.diagonal, tight, _CG_STEPS)
+        if self._space is None:
+            return conjugate_gradients(product, terms.gradient, terms.diagonal, tight, _CG_STEPS)
+        x = self._space.x
+        scale = x.power(2).T @ terms.diagonal
+        found = conjugate_gradients(lambda v: x.T @ product(x @ v), x.T @ terms.gradient, scale, tight, _CG_STEPS)
+        return found._replace(x=x @ found.x)

@@ -28,6 +28,7 @@ from scipy.sparse import csr_array, vstack
 
 from elute.cells.factors import is_position
 from elute.estimate.solve.problem import Codes, Problem
+from elute.identify.effects.design import EffectDesign
 
 _EXPONENT_SD = 3.0
 
@@ -78,6 +79,34 @@ def build_smooth_prior(problem: Problem) -> SmoothPrior:
         size,
         _build_exponents(size, [n][: only.position]),
     )
+
+
+def build_effect_prior(design: EffectDesign) -> tuple[SmoothPrior, csr_array]:
+    """The prior of a formula's smooth terms, whose latent effects are the effects of their levels, and an exponent each
+    that is a position; and how these follow from the effects and exponents, whose columns come last. Levels that have
+    no order scatter about 0."""
+    n, size = design.place.shape
+    smooth = [one for one in design.terms if one.term.variables[0].kind == "smooth"]
+    columns = [_encode_column(design.factors, one.term.variables[0].column) for one in smooth]
+    exponents = {column.name: k for k, column in enumerate(column for column in columns if column.position)}
+    starts = n + np.cumsum([0, *(column.values for column in columns)])
+    total = int(starts[-1]) + len(exponents)
+    terms, row, at = {}, [], []
+    for start, one, column in zip(starts, smooth, columns, strict=False):
+        nodes = start + np.arange(column.values)
+        exponent = int(starts[-1]) + exponents[column.name] if column.position else None
+        terms[column.name] = _build_walk(total, nodes, exponent) if column.ordered else _build_rows(total, nodes, [])
+        code = np.empty(len(one.example), np.int64)
+        code[one.level] = column.code
+        effect = one.column >= 0
+        row.append(nodes[code[effect]] - n)
+        at.append(one.start + one.column[effect])
+    row.append(np.arange(len(exponents)) + total - n - len(exponents))
+    at.append(size + np.arange(len(exponents)))
+    place = np.concatenate(row), np.concatenate(at)
+    follow = csr_array((np.ones(len(place[0])), place), shape=(total - n, size + len(exponents)))
+    latent = [int(starts[-1]) + k for k in exponents.values()]
+    return SmoothPrior(terms, total, _build_exponents(total, latent)), follow
 
 
 def _build_additive(columns: list[_BiasColumn], merged: Codes, n: int) -> SmoothPrior:

@@ -14,6 +14,7 @@ it does not fit, errors came out larger and their bars far too small.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import NamedTuple, Protocol
 
@@ -24,6 +25,7 @@ from scipy.sparse import csr_array
 from elute.cells.counts import Amounts, Cells
 from elute.estimate.priors.smooth import SmoothPrior
 from elute.estimate.solve import boundary
+from elute.estimate.solve.effects import EffectSpace
 from elute.estimate.solve.interior import BARRIER, Maximum
 from elute.estimate.solve.likelihood import log_likelihood
 from elute.estimate.solve.problem import Codes, Floats, total_by_item
@@ -45,7 +47,14 @@ class Maximise(Protocol):
     """`interior.maximise`, or one like it."""
 
     def __call__(
-        self, cells: Cells, o: Floats, tolerance: float, max_iter: int, progress: Progress, prior: csr_array | None
+        self,
+        cells: Cells,
+        o: Floats,
+        tolerance: float,
+        max_iter: int,
+        progress: Progress,
+        prior: csr_array | None = None,
+        space: EffectSpace | None = None,
     ) -> Maximum: ...
 
 
@@ -54,6 +63,10 @@ class Criterion(NamedTuple):
 
     maximise: Maximise
     score: Callable[[Cells, Floats], float]
+
+    def within(self, space: EffectSpace) -> Criterion:
+        """Among propensities that a formula allows."""
+        return Criterion(partial(self.maximise, space=space), self.score)
 
 
 def profile_score(cells: Cells, o: Floats) -> float:

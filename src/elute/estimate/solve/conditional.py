@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elute.cells.counts import Amounts, Cells
+from elute.estimate.solve.effects import EffectSpace
 from elute.estimate.solve.interior import Maximum, describe_distance
 from elute.estimate.solve.laplacian import solve
 from elute.estimate.solve.problem import Codes, Floats
@@ -38,7 +39,13 @@ _CG_STEPS = 5_000
 
 
 def maximise(
-    cells: Cells, o: Floats, tolerance: float, max_iter: int, progress: Progress, prior: csr_array | None = None
+    cells: Cells,
+    o: Floats,
+    tolerance: float,
+    max_iter: int,
+    progress: Progress,
+    prior: csr_array | None = None,
+    space: EffectSpace | None = None,
 ) -> Maximum:
     """The maximum from propensities `o`, over items that have clicks; arguments as in `interior.maximise`."""
     log_o = np.log(o)
@@ -53,9 +60,10 @@ def maximise(
         np.add(scale, prior.diagonal(), out=scale)
         return value - 0.5 * float(at @ pull)
 
+    take_step = solve if space is None else space.solve
     value = evaluate(log_o)
     for iteration in range(max_iter + 1):
-        step, energy, _, solved = solve(*cells[:2], weight, prior, right, scale, _SHARE, _CG_STEPS)
+        step, energy, _, solved = take_step(*cells[:2], weight, prior, right, scale, _SHARE, _CG_STEPS)
         if energy**0.5 <= tolerance and solved:
             return Maximum(log_o, iteration, "")
         if iteration == max_iter:

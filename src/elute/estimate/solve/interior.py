@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elute.cells.counts import Amounts, Cells
+from elute.estimate.solve.effects import EffectSpace
 from elute.estimate.solve.laplacian import solve
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.profile import BELOW_ONE, fit_items, scale_barrier
@@ -225,12 +226,19 @@ def _compute_steps_blocks(
 
 
 def maximise(
-    cells: Cells, o: Floats, tolerance: float, max_iter: int, progress: Progress, prior: csr_array | None = None
+    cells: Cells,
+    o: Floats,
+    tolerance: float,
+    max_iter: int,
+    progress: Progress,
+    prior: csr_array | None = None,
+    space: EffectSpace | None = None,
 ) -> Maximum:
     """The maximum over cells whose items and factors have clicks, from propensities `o`.
 
     `tolerance`: the distance to it in standard errors (the Newton decrement) at which to stop. `prior`: the
-    precision of log o; with it, factors need no clicks. Without it, factors without cells stay as they are.
+    precision of log o; with it, factors need no clicks. Without it, factors without cells stay as they are. `space`:
+    the effects that log o is made of, as it must be at `o` already.
     """
     before = np.concatenate(([0], np.cumsum(cells.impressions == cells.clicks)))[cells.offsets]
     bounds = int(before[-1])
@@ -251,9 +259,10 @@ def maximise(
         return value - 0.5 * float(at_o @ pull)
 
     share = _LOOSE
+    take_step = solve if space is None else space.solve
     value = linearise(log_o, log_r)
     for iteration in range(max_iter + 1):
-        step_o, energy, _, solved = solve(*cells[:2], weight, prior, right, scale, share, _CG_STEPS)
+        step_o, energy, _, solved = take_step(*cells[:2], weight, prior, right, scale, share, _CG_STEPS)
         energy += float((force**2 / mass).sum())
         distance = energy**0.5
         if distance <= tolerance and barrier == BARRIER and solved:

@@ -18,7 +18,11 @@ from elute.cells.factors import describe_some, to_rows
 from elute.cells.structure import connect
 from elute.errors import EluteError
 from elute.identify.components import number_components
+from elute.identify.effects.classes import join_classes
+from elute.identify.effects.constraints import constrain
+from elute.identify.effects.design import EffectDesign, find_design
 from elute.kernels.equal_items import group_equal_items
+from elute.kernels.forest import merge_edges
 from elute.kernels.jit import jit
 from elute.kernels.merge import merge_cells, merge_factors
 
@@ -57,6 +61,9 @@ class Problem:
     """By factor here."""
     factors: pa.Table
     """The bias columns of the log's factors."""
+    design: EffectDesign | None = None
+    """The effects that log propensities are sums of, if a formula ties them. Factors are then not merged: a plan is a
+    constraint on effects."""
 
     @property
     def n_items(self) -> int:
@@ -79,7 +86,8 @@ class Problem:
     @cached_property
     def reliable(self) -> NDArray[np.bool_]:
         """By factor here: whether it may be what others are measured by."""
-        return find_reliable(total_linking_clicks(*self.cells[:2], self.cells.clicks, self.n_factors), self.component)
+        linking = total_linking_clicks(*self.cells[:2], self.cells.clicks, self.n_factors)
+        return find_reliable(linking if self.design is None else share_links(self.design, linking), self.component)
 
     def name_factors(self, factors: NDArray[np.integer]) -> str:
         """The first few of some factors in words."""
@@ -89,11 +97,24 @@ class Problem:
 def pose(counts: Counts, plan: MergingPlan | None) -> Problem:
     """The problem that `counts` pose once the factors joined by `plan` are one."""
     cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
+    design = find_design(counts.factors)
+    if design is not None:
+        return _pose_tied(counts, cells, design, plan)
     merged = number_merged(counts.factors, plan)
     if plan is not None:
         cells = Cells(*merge_cells(*cells, merged))
     shown = total_by_factor(cells.factor, cells.impressions, int(merged.max()) + 1).astype(np.int64)
     return Problem(cells, merged, number_components(connect(counts, merged), shown).of_factor, counts.factors)
+
+
+def _pose_tied(counts: Counts, cells: Cells, design: EffectDesign, plan: MergingPlan | None) -> Problem:
+    """Where a formula ties factors: what a plan joins has equal sums of effects."""
+    merged = np.arange(counts.n_factors, dtype=np.int32)
+    shown = total_by_factor(cells.factor, cells.impressions, counts.n_factors).astype(np.int64)
+    pairs = np.empty((0, 2), np.int64) if plan is None else require_merges(plan).pairs_of(counts.factors)
+    root = join_classes(merge_edges(connect(counts, merged), pairs.astype(np.int32)), counts.factors)
+    component = number_components(root, shown).of_factor
+    return Problem(cells, merged, component, counts.factors, constrain(design, pairs))
 
 
 def unite_equal(problem: Problem) -> tuple[Cells, NDArray[np.int64]]:
@@ -114,9 +135,14 @@ def number_merged(factors: pa.Table, plan: MergingPlan | None) -> Codes:
     """For every factor its number once those joined by `plan` are one."""
     if plan is None:
         return np.arange(factors.num_rows, dtype=np.int32)
+    return merge_factors(factors.num_rows, require_merges(plan).pairs_of(factors))
+
+
+def require_merges(plan: MergingPlan) -> MergingPlan:
+    """A plan that merges."""
     if getattr(plan, "method", "merge") != "merge":
         raise EluteError("a fit takes a merge plan; the swaps of a swap plan must be shown and logged first")
-    return merge_factors(factors.num_rows, plan.pairs_of(factors))
+    return plan
 
 
 def name_factors(table: pa.Table, merged: Codes, some: NDArray[np.integer]) -> str:
@@ -146,6 +172,12 @@ def find_scales(propensity: Floats, component: Codes, reliable: NDArray[np.bool_
         np.maximum.at(largest, component, np.where(lacks[component], np.nan_to_num(propensity), 0.0))
     largest[largest == 0] = 1.0
     return largest
+
+
+def share_links(design: EffectDesign, linking: Floats) -> Floats:
+    """Linking clicks that stand behind a factor's effects: the fewest, of its terms, that its level has."""
+    levels = [np.bincount(one.level, linking)[one.level] for one in design.terms]
+    return np.asarray(np.min(levels, axis=0))
 
 
 @jit

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elute._util.files import write_atomically
+from elute._util.atomic import write_atomically
+from elute._util.paths import refuse_harm
 from elute._util.text import format_count, to_one_line
 from elute.errors import EluteError
 from elute.io.logs import baidu, pages, tiangong, ubi, yandex
@@ -142,8 +143,5 @@ def _find_paths(source: Paths, out: Path) -> list[Path]:
     for part in given:
         if Path(part).is_dir():
             raise EluteError(f"'{part}' is a folder; name its files, as in '{part}/*'")
-    paths = find_files(given)
-    for path in paths:
-        if out.exists() and path.samefile(out):
-            raise EluteError(f"{out} is among the files to read; write to another name")
-    return paths
+    refuse_harm(out, given)
+    return find_files(given)

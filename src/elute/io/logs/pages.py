@@ -61,7 +61,23 @@ def _find_columns(path: Path) -> list[str]:
         kind = schema.field(name).type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
             raise EluteError(f"{path}: column '{name}' is {kind}; with a page in each row it must be a list")
+        _require_kind(path, name, kind.value_type)
+    if LISTS.query in schema.names:
+        _require_kind(path, LISTS.query, schema.field(LISTS.query).type)
     return lists + [name for name in (LISTS.query,) if name in schema.names]
+
+
+def _require_kind(path: Path, name: str, kind: pa.DataType) -> None:
+    """Clicks and positions are numbers, ids single values that text can stand for."""
+    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
+    if name in (LISTS.click, _POSITIONS):
+        fits = numbers or (name == LISTS.click and pa.types.is_boolean(kind))
+    else:
+        fits = not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+        fits &= not pa.types.is_fixed_size_binary(kind)
+    if not fits:
+        wanted = "numbers" if name in (LISTS.click, _POSITIONS) else "text or numbers"
+        raise EluteError(f"{path}: column '{name}' holds {kind} values; make {wanted} of them")
 
 
 def _find_lowest_position(path: Path) -> int:
@@ -85,7 +101,11 @@ def _to_table(path: Path, batch: pa.RecordBatch, before: int, tally: Tally) -> p
     for name in lists:
         rejects.add(lengths[name] != lengths[LISTS.doc], f"not as many {name} as {LISTS.doc}")
     for name, values in lists.items():
-        rejects.add(_find_holes(values, lengths[name]), f"an empty value in {name}")
+        empty = values.flatten().is_null().to_numpy(zero_copy_only=False)
+        rejects.add(_find_pages(empty, lengths[name]), f"an empty value in {name}")
+    rejects.add(_find_pages(~_is_click(lists[LISTS.click]), lengths[LISTS.click]), "a click that is neither 0 nor 1")
+    if _POSITIONS in names:
+        rejects.add(_find_pages(~_is_position(lists[_POSITIONS]), lengths[_POSITIONS]), "a position that is none")
     rejects.add(lengths[LISTS.doc] == 0, "a page without results")
     if not rejects.good.all():
         tally.reject(path, rejects, before)
@@ -103,7 +123,7 @@ def _to_table(path: Path, batch: pa.RecordBatch, before: int, tally: Tally) -> p
         columns["query_id"] = query.take(pa.array(np.repeat(np.arange(len(shown)), shown)))
     columns["doc_id"] = kept.column(LISTS.doc).flatten().cast(pa.string())
     columns["position"] = position.astype(np.int32)
-    columns["click"] = (kept.column(LISTS.click).flatten().to_numpy(zero_copy_only=False) != 0).astype(np.uint8)
+    columns["click"] = (kept.column(LISTS.click).flatten().to_numpy(zero_copy_only=False) == 1).astype(np.uint8)
     return pa.table(columns)
 
 
@@ -111,8 +131,18 @@ def _list_lengths(values: pa.Array) -> Ints:
     return np.asarray(pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _find_holes(values: pa.Array, lengths: Ints) -> Flags:
-    """By page: whether its list has an empty value."""
-    holes = values.flatten().is_null().to_numpy(zero_copy_only=False)
-    pages = np.repeat(np.arange(len(lengths)), lengths)[holes]
+def _is_click(values: pa.Array) -> Flags:
+    """By result, whatever type clicks have."""
+    clicks = values.flatten().cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray((clicks == 0) | (clicks == 1))
+
+
+def _is_position(values: pa.Array) -> Flags:
+    at = values.flatten().cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray((at >= 0) & (at < np.iinfo(np.int32).max) & (at == np.floor(at)))
+
+
+def _find_pages(flags: Flags, lengths: Ints) -> Flags:
+    """By page: whether one of its results is flagged."""
+    pages = np.repeat(np.arange(len(lengths)), lengths)[flags]
     return np.bincount(pages, minlength=len(lengths)) > 0

@@ -17,7 +17,6 @@ Queries and clicks go to tables that spill to disk, and are joined there, so tha
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -25,6 +24,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from elute._util import scratch
 from elute.engines.duckdb.connection import connect
 from elute.engines.sql import quoting
 from elute.io.logs.tally import SHOWN, Tally
@@ -60,8 +60,8 @@ def read(
     paths: Sequence[Path], tally: Tally, progress: Progress = silent, chunk_bytes: int = 4 * CHUNK_BYTES
 ) -> Iterator[pa.Table]:
     """Impressions, some pages at a time."""
-    with tempfile.TemporaryDirectory(prefix="elute-") as scratch, connect() as con:
-        con.execute(f"SET memory_limit = '{_MEMORY}'; SET temp_directory = {quoting.text(scratch)}")
+    with scratch.open_folder() as folder, connect() as con:
+        con.execute(f"SET memory_limit = '{_MEMORY}'; SET temp_directory = {quoting.text(str(folder))}")
         con.execute("CREATE TEMP TABLE queries (query_id VARCHAR, user_query VARCHAR, hits VARCHAR[])")
         con.execute("CREATE TEMP TABLE clicks (query_id VARCHAR, object_id VARCHAR, ordinal BIGINT)")
         tally.figures = dict.fromkeys(_FIGURES, 0)

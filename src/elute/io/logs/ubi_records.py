@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elute.engines.duckdb.files import escape
 from elute.engines.sql import quoting
 from elute.errors import EluteError
 from elute.io.logs.rows import split
@@ -65,7 +66,7 @@ def parquet_relation(path: Path) -> str:
     event = f"{_column_sql(schema, COLUMNS['object_id'])} IS NOT NULL"
     return (
         f"(SELECT file_row_number AS row, true AS valid, false AS bulk, {event} AS attributes, {fields} "
-        f"FROM read_parquet({quoting.text(str(path))}, file_row_number = true))"
+        f"FROM read_parquet({quoting.text(escape(str(path)))}, hive_partitioning = false, file_row_number = true))"
     )
 
 

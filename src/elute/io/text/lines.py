@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import gzip
 import re
 import zlib
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from elute._util.paths import find_matches, require_name
 from elute.errors import EluteError
 
 CHUNK_BYTES = 1 << 22
@@ -28,6 +28,8 @@ def find_files(source: Paths) -> list[Path]:
     parts = [source] if isinstance(source, str | Path) else list(source)
     if not parts:
         raise EluteError("no file to read: the list of paths is empty")
+    for part in parts:
+        require_name(part)
     return [file for part in parts for file in _find_path_files(Path(part))]
 
 
@@ -67,9 +69,11 @@ def _find_path_files(path: Path) -> list[Path]:
     elif path.exists():
         found = [path]
     else:
-        found = [Path(file) for file in glob.glob(str(path), recursive=True)]  # noqa: PTH207 (absolute patterns too)
+        found = [Path(file) for file in find_matches(path)]
         if not found:
             raise EluteError(f"no file '{path}'")
+    for file in found:
+        require_name(file)
     return sorted(found, key=_natural_order)
 
 

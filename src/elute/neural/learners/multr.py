@@ -27,8 +27,11 @@ from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import sigmoid_loss, softmax_loss
 from elute.neural.networks import Key
+from elute.options.kinds import SHARE, Number
+from elute.options.takes import declares
 
 
+@declares(clip=SHARE, counterfactual=Number(0))
 @dataclass(frozen=True, kw_only=True)
 class MULTR(Learner):
     """Ranker on doubly robust and counterfactual targets."""

@@ -12,8 +12,11 @@ from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import sigmoid_loss
 from elute.neural.networks import Key
+from elute.options.kinds import PROBABILITY
+from elute.options.takes import declares
 
 
+@declares(rate=PROBABILITY, start=PROBABILITY)
 @dataclass(frozen=True, kw_only=True)
 class RegressionEM(Learner):
     """P(click) = θ_k · sigmoid(f(x)). A click means examined and relevant; without one both are possible.

@@ -37,6 +37,8 @@ from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import attention_rank, softmax_loss
 from elute.neural.networks import Key
+from elute.options.kinds import Flag, OneOf
+from elute.options.takes import declares
 
 _LISTS = 256
 """Lists adjusted over at a time."""
@@ -58,6 +60,13 @@ class Stages(NamedTuple):
     cycle: int = 2_500
 
 
+@declares(
+    average=OneOf(words=("logit", "exponential", "probability")),
+    target=OneOf(words=("logit", "probability", "ratio", "clicks")),
+    over=OneOf(words=("batch", "log")),
+    confounding=OneOf(words=("scores", "mrr", "dcg", "none")),
+    frozen=Flag(),
+)
 @dataclass(frozen=True, kw_only=True)
 class UPE(Learner):
     """A ranker weighted by unconfounded propensities."""
@@ -70,16 +79,6 @@ class UPE(Learner):
     """What the confounding effect is learnt from: logging scores, or positions (Eq. 15), or nothing."""
     frozen: bool = True
     """Whether learning position embeddings leaves encoder and network as they are."""
-
-    def __post_init__(self) -> None:
-        for name, value, there in (
-            ("average", self.average, ("logit", "exponential", "probability")),
-            ("target", self.target, ("logit", "probability", "ratio", "clicks")),
-            ("over", self.over, ("batch", "log")),
-            ("confounding", self.confounding, ("scores", "mrr", "dcg", "none")),
-        ):
-            if value not in there:
-                raise EluteError(f"UPE has no {name} '{value}'; there are: {', '.join(there)}")
 
     @property
     def whole_log(self) -> bool:

@@ -12,9 +12,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.cells.canonical import hash_items
 from elute.cells.counts import Cells, Counts
 from elute.kernels.jit import jit
-from elute.known.canonical import hash_items, rank_items
+from elute.known.canonical import rank_items
 from elute.repair.allowed import Allowed
 from elute.repair.swap import find_minimum_swaps
 from elute.repair.swapping.expected import MOST, Outlook, to_fitted_cells

@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.cells.canonical import hash_items
 from elute.cells.counts import Cells, Counts
 from elute.checking.check import Check
 from elute.kernels.jit import jit
-from elute.known.canonical import hash_items, rank_items, rank_queries
+from elute.known.canonical import rank_items, rank_queries
 
 Ints = NDArray[np.int64]
 

@@ -116,6 +116,27 @@ def _draw_groups(finding: Finding) -> Iterator[Chart]:
         )
 
 
+def _draw_additivity(finding: Finding) -> Iterator[Chart]:
+    if finding.evidence:
+        rows = [
+            {**row, "cell": _name_cell(row), "se": max(float(row["expected"]), 1.0) ** -0.5}
+            for row in sorted(finding.evidence, key=lambda row: row["p_value"])[:LISTED]
+        ]
+        yield Chart(
+            "Where columns act otherwise than by the product",
+            finding.sentence,
+            "The logarithm of clicks over those that the formula expects, where bands of two columns' values meet; "
+            "intervals (95%) are of independent clicks. 'Off' is the test of the two columns as a whole, by clusters.",
+            _draw_intervals(rows, "cell", "log_ratio", "log of clicks over expected"),
+        )
+
+
+def _name_cell(row: Mapping[str, Any]) -> str:
+    """The values that meet: `position 1, 2 × device phone`."""
+    columns = row["columns"].split(" × ")
+    return " × ".join(f"{column} {', '.join(map(str, row[column]))}" for column in columns)
+
+
 def _draw_intervals(rows: Sequence[Mapping[str, Any]], label: str, field: str, name: str) -> specs.Spec:
     drawn = [
         {
@@ -144,4 +165,10 @@ def _verdict_word(p_value: float) -> str:
     return _WORDS[p_value <= LEVEL]
 
 
-_DRAWN = {"linear": _draw_linear, "affine": _draw_affine, "linear in labels": _draw_labels, "groups": _draw_groups}
+_DRAWN = {
+    "linear": _draw_linear,
+    "affine": _draw_affine,
+    "linear in labels": _draw_labels,
+    "groups": _draw_groups,
+    "additivity": _draw_additivity,
+}

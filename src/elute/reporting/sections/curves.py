@@ -24,6 +24,7 @@ from elute.reporting.charts.looks import (
     tooltip,
 )
 from elute.reporting.parts import Block, Figure, Note, Section, Spec
+from elute.reporting.sections.effects import draw_effects
 
 _CONTEXTS = 7
 """Contexts that get a line of their own: those with most impressions."""
@@ -55,6 +56,8 @@ def propensity_section(check: Check, fits: Sequence[Fit]) -> Section | None:
         for at, (fit, table) in enumerate(drawn):
             title = "Propensities" + (f" ({fit.name})" if len(drawn) > 1 else "")
             blocks.append(_draw_contexts(check, table, position, title, f"propensity-{at}"))
+    tied = [fit.effects for fit, _ in drawn if fit.effects is not None]
+    blocks += [draw_effects(effects, f"effects-{at}") for at, effects in enumerate(tied)]
     return Section("propensity", "How much is seen", _write_lead(check, drawn[0][1]), blocks)
 
 

@@ -6,14 +6,15 @@ another kind is refused with one line.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from elute._util.text import format_count, to_one_line
 from elute.auditing.assumptions.finding import Finding
+from elute.door.json_file import read_json
 from elute.errors import EluteError
+from elute.reporting.audit_kind import audit_kind
 from elute.reporting.charts.looks import (
     BAD,
     GOOD,
@@ -42,14 +43,13 @@ Fields = Mapping[str, Any]
 def read_audit(path: str | Path) -> dict[str, Any]:
     """The fields of an audit from the file that `elute audit --json` was written to."""
     try:
-        fields = json.loads(Path(path).read_text(encoding="utf-8"))
-        if not isinstance(fields, dict) or not ({"models", "assumptions"} & set(fields)):
-            raise ValueError("neither models nor assumptions in it")
-        audit_section(fields)
-        assumptions_section(fields)
+        fields: dict[str, Any] = read_json(path, audit_kind, "what `elute.audit` writes", "run it again")
     except FileNotFoundError:
         raise EluteError(f"no audit '{path}': write one with `elute.audit`") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    try:
+        audit_section(fields)
+        assumptions_section(fields)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # rows of some test
         raise EluteError(
             f"{path} is not what `elute.audit` writes ({to_one_line(repr(error), 120)}); run it again"
         ) from None

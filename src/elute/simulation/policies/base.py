@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.errors import EluteError
+from elute.options.kinds import Number
+from elute.options.takes import declares
 from elute.ranking.data import RankingData
 from elute.simulation.policies import fixed, plackett_luce
 
@@ -37,6 +39,7 @@ class Sampler(Protocol):
         ...
 
 
+@declares(temperature=Number(0))
 class Policy(ABC):
     """`temperature`: of the Plackett–Luce model; 0 sorts. `seed`: of whatever is drawn once and for all: the order
     among equal scores at temperature 0 and, where a policy has any, its noise and its training."""
@@ -62,8 +65,6 @@ class Policy(ABC):
         return self._prepare(data).expected_ranks()
 
     def _prepare(self, data: RankingData) -> _Fixed | _PlackettLuce:
-        if not (np.isfinite(self.temperature) and self.temperature >= 0):
-            raise EluteError(f"temperature {self.temperature} is not a finite number of at least 0")
         scores = check_scores(self.scores(data), data)
         if self.temperature == 0:
             return _Fixed(data, fixed.order_documents(scores, data.offsets, self.seed))

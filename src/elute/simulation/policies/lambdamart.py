@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from elute.errors import EluteError, MissingExtra
+from elute.options.kinds import Number, Whole
+from elute.options.takes import declares
 from elute.ranking.data import RankingData
 from elute.simulation.policies.base import Floats, Policy
 
 
+@declares(trees=Whole(1, 10**6), leaves=Whole(2, 131_072), learning_rate=Number(0, 1e6, (True, False)))
 class LambdaMART(Policy):
     """Boosted trees by LightGBM's lambdarank. The defaults are the CMIP paper's: 100 trees of 31 leaves at rate 0.1."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from elute.errors import EluteError
+from elute.options.kinds import Number
+from elute.options.takes import declares
 from elute.ranking.data import RankingData
 from elute.simulation.policies.base import Floats, Policy
 
 
+@declares(sd=Number(0, 1e9))
 class NoisyOracle(Policy):
     """Score = grade + `sd`·N(0, 1), the noise drawn once for each document; `temperature` acts on top of it.
 
@@ -21,6 +23,4 @@ class NoisyOracle(Policy):
         self.sd = sd
 
     def scores(self, data: RankingData) -> Floats:
-        if not (np.isfinite(self.sd) and self.sd >= 0):
-            raise EluteError(f"the oracle's noise has sd {self.sd}; pass a finite number of at least 0")
         return data.grades + self.sd * np.random.default_rng(self.seed).standard_normal(data.n_documents)

@@ -15,11 +15,14 @@ from scipy.optimize import minimize
 
 from elute.errors import EluteError
 from elute.kernels.jit import jit
+from elute.options.kinds import SHARE, Number
+from elute.options.takes import declares
 from elute.ranking.data import RankingData
 from elute.ranking.normalise import LogStandard, split_rows
 from elute.simulation.policies.base import Floats, Policy
 
 
+@declares(share=SHARE, c=Number(0, 1e12, (True, False)))
 class RankingSVM(Policy):
     """Linear scores learnt from a `share` of the training queries, drawn by `seed`.
 
@@ -34,8 +37,6 @@ class RankingSVM(Policy):
 
     def fit(self, train: RankingData) -> RankingSVM:
         """Learn from a share of the queries, at least one."""
-        if not (0 < self.share <= 1 and self.c > 0):
-            raise EluteError(f"a Ranking SVM needs 0 < share <= 1 and c > 0; got share={self.share}, c={self.c}")
         n = max(1, round(self.share * train.n_queries))
         chosen = np.zeros(train.n_queries, np.bool_)
         chosen[np.random.default_rng(self.seed).choice(train.n_queries, n, replace=False)] = True

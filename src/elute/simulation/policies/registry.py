@@ -29,18 +29,23 @@ POLICIES: dict[str, Callable[..., Policy]] = {
 
 def settings_of(name: str) -> tuple[str, ...]:
     """The settings that a policy takes; scores are given apart."""
+    if name not in POLICIES:
+        raise EluteError(f"no policy '{name}'; there are: {', '.join(POLICIES)}")
     return tuple(s for s in inspect.signature(POLICIES[name]).parameters if s != "scores")
 
 
 def build_policy(name: str, data: RankingData, scores: NDArray[np.floating] | None = None, **settings: Any) -> Policy:
     """The policy of this name, trained on the grades of `data` where it learns."""
-    if name not in POLICIES:
-        raise EluteError(f"no policy '{name}'; there are: {', '.join(POLICIES)}")
+    policy = make_policy(name, scores, **settings)
+    return policy.fit(data) if isinstance(policy, LambdaMART | RankingSVM) else policy
+
+
+def make_policy(name: str, scores: NDArray[np.floating] | None = None, **settings: Any) -> Policy:
+    """The policy of this name, before it has learnt anything."""
     unknown = [setting for setting in settings if setting not in settings_of(name)]
     if unknown:
         takes = f"it takes: {', '.join(settings_of(name))}" if settings_of(name) else "it takes none"
         raise EluteError(f"the policy '{name}' has no setting '{unknown[0]}'; {takes}")
     if (name == "scores") != (scores is not None):
         raise EluteError("the policy 'scores' needs `scores=`, and no other policy takes them")
-    policy = POLICIES[name](**settings) if scores is None else Scored(scores, **settings)
-    return policy.fit(data) if isinstance(policy, LambdaMART | RankingSVM) else policy
+    return POLICIES[name](**settings) if scores is None else Scored(scores, **settings)

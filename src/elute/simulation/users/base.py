@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elute._util.text import to_one_line
 from elute.errors import EluteError
 from elute.simulation.shown import ShownPages
 
@@ -45,7 +46,7 @@ class User(ABC):
 
 def check_probabilities(values: ArrayLike, what: str) -> Floats:
     """A setting by rank (or one number) as a vector of probabilities."""
-    array = np.atleast_1d(np.asarray(values, np.float64))
+    array = np.atleast_1d(to_floats(values, what))
     if array.ndim != 1 or not array.size:
         raise EluteError(f"{what} of shape {array.shape}; give a list of probabilities, one a rank")
     wrong = array[~((array >= 0.0) & (array <= 1.0))]
@@ -54,11 +55,12 @@ def check_probabilities(values: ArrayLike, what: str) -> Floats:
     return array
 
 
-def check_probability(value: float, what: str) -> float:
-    """A setting that is one probability."""
-    if not 0.0 <= value <= 1.0:
-        raise EluteError(f"{what} is {value}; give a probability between 0 and 1")
-    return float(value)
+def to_floats(values: ArrayLike, what: str) -> Floats:
+    """A setting as an array of numbers."""
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise EluteError(f"{what} is {to_one_line(repr(values), 60)}; give numbers") from None
 
 
 def require_ranks(ranks: int, shown: ShownPages, what: str) -> None:

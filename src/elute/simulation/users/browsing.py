@@ -16,6 +16,7 @@ from elute.simulation.users.base import (
     attraction,
     require_ranks,
     safe_log,
+    to_floats,
 )
 
 
@@ -37,7 +38,7 @@ class UserBrowsing(User):
     """
 
     def __init__(self, table: ArrayLike | None = None) -> None:
-        self._table = None if table is None else _check_table(np.asarray(table, np.float64))
+        self._table = None if table is None else _check_table(to_floats(table, "the browsing table"))
 
     def table(self, shown: ShownPages) -> Floats:
         """γ by (rank, distance), for these pages."""

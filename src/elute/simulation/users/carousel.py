@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elute.errors import EluteError
+from elute.options.kinds import PROBABILITY, Whole
+from elute.options.takes import declares
 from elute.simulation.shown import ShownPages
 from elute.simulation.users.base import (
     Clicks,
@@ -16,7 +17,6 @@ from elute.simulation.users.base import (
     as_booleans,
     attraction,
     check_probabilities,
-    check_probability,
     require_ranks,
     safe_log,
 )
@@ -40,6 +40,7 @@ class _CutRows(NamedTuple):
     """log P(row is picked) by (page, row)."""
 
 
+@declares(row_length=Whole(1, 32_767), continuation=PROBABILITY)
 class Carousel(User):
     """Rows of `row_length` results, of which the user picks one (Section 5.1.4 of the CMIP paper: 5 rows of 5).
 
@@ -53,11 +54,9 @@ class Carousel(User):
     """
 
     def __init__(self, row_length: int = 5, row_bias: ArrayLike = ROW_BIAS, continuation: float = 0.75) -> None:
-        if row_length < 1:
-            raise EluteError(f"rows of {row_length} results; a carousel's row has at least 1")
         self.row_length = row_length
         self.row_bias = check_probabilities(row_bias, "row_bias")
-        self.continuation = check_probability(continuation, "continuation")
+        self.continuation = continuation
 
     def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
         self._check(shown)

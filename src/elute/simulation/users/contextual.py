@@ -11,7 +11,7 @@ from elute.errors import EluteError
 from elute.kernels.jit import jit
 from elute.simulation.grades import PROPENSITIES
 from elute.simulation.shown import ShownPages
-from elute.simulation.users.base import Clicks, Floats, check_probabilities, require_ranks
+from elute.simulation.users.base import Clicks, Floats, check_probabilities, require_ranks, to_floats
 from elute.simulation.users.independent import IndependentUser
 
 _DIMENSIONS = 10
@@ -44,8 +44,8 @@ class ContextualPositionBased(IndependentUser):
     """
 
     def __init__(self, vectors: ArrayLike, weights: ArrayLike, propensities: ArrayLike = PROPENSITIES) -> None:
-        self.vectors = np.asarray(vectors, np.float64)
-        self.weights = np.asarray(weights, np.float64)
+        self.vectors = to_floats(vectors, "context vectors")
+        self.weights = to_floats(weights, "weights of contexts")
         if self.vectors.ndim != 2 or self.weights.shape != self.vectors.shape[1:]:
             raise EluteError(
                 f"context vectors of shape {self.vectors.shape} and weights of shape {self.weights.shape} do not "

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from elute.options.kinds import PROBABILITY
+from elute.options.takes import declares
 from elute.simulation.shown import ShownPages
-from elute.simulation.users.base import check_probability
 from elute.simulation.users.chain import ChainUser, Habits
 
 _UNSURE = 0.5
 """Satisfaction as a share of relevance, where it is not given (Section 5.1.4 of the CMIP paper)."""
 
 
+@declares(continuation=PROBABILITY)
 class DynamicBayesian(ChainUser):
     """Attraction A = R, satisfaction S, continuation γ (Section 5.1.4 of the CMIP paper; Chapelle and Zhang 2009).
 
@@ -20,7 +22,7 @@ class DynamicBayesian(ChainUser):
     """
 
     def __init__(self, continuation: float = 0.8) -> None:
-        self.continuation = check_probability(continuation, "continuation")
+        self.continuation = continuation
 
     def habits(self, shown: ShownPages) -> Habits:
         return dbn_habits(shown, self.continuation)

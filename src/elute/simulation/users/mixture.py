@@ -7,6 +7,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elute.options.kinds import PROBABILITY
+from elute.options.takes import declares
 from elute.simulation.shown import ShownPages
 from elute.simulation.users.base import (
     Clicks,
@@ -14,7 +16,6 @@ from elute.simulation.users.base import (
     User,
     as_booleans,
     attraction,
-    check_probability,
     safe_log,
 )
 from elute.simulation.users.chain import click_marginals, log_patterns
@@ -24,6 +25,7 @@ from elute.simulation.users.kernels import read_either_way
 T = TypeVar("T", bound=np.generic)
 
 
+@declares(continuation=PROBABILITY, top_down=PROBABILITY)
 class MixtureDBN(User):
     """Each page is read top-down with probability `top_down`, else bottom-up, by a DBN (CMIP paper, Section 5.1.4).
 
@@ -31,8 +33,8 @@ class MixtureDBN(User):
     """
 
     def __init__(self, continuation: float = 0.7, top_down: float = 0.7) -> None:
-        self.continuation = check_probability(continuation, "continuation")
-        self.top_down = check_probability(top_down, "top_down")
+        self.continuation = continuation
+        self.top_down = top_down
 
     def draw_clicks(self, shown: ShownPages, rng: np.random.Generator) -> Clicks:
         habits = dbn_habits(shown, self.continuation)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elute.errors import EluteError
+from elute.options.kinds import Number
+from elute.options.takes import declares
 from elute.simulation.grades import PROPENSITIES
 from elute.simulation.shown import ShownPages
 from elute.simulation.users.base import Clicks, Floats, check_probabilities, require_ranks
 from elute.simulation.users.independent import IndependentUser, affine_probabilities, draw_affine_clicks
 
 
+@declares(eta=Number(0, 1e6))
 class PositionBased(IndependentUser):
     """P(click) = o_k^η·R (Eq. 1 of the identifiability paper; η as in Section 5.1 of the UPE paper).
 
@@ -20,8 +22,6 @@ class PositionBased(IndependentUser):
     """
 
     def __init__(self, propensities: ArrayLike = PROPENSITIES, eta: float = 1.0) -> None:
-        if not eta >= 0.0:
-            raise EluteError(f"eta is {eta}; the exponent of position bias must be 0 or more")
         self.eta = eta
         self._propensities = check_probabilities(propensities, "propensities") ** eta
 

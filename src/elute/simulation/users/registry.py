@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elute.errors import EluteError
+from elute.options.kinds import Whole
+from elute.options.takes import declares
 from elute.simulation.grades import PROPENSITIES
 from elute.simulation.users.base import User
 from elute.simulation.users.browsing import UserBrowsing
@@ -23,6 +25,7 @@ from elute.simulation.users.position import PositionBased
 from elute.simulation.users.trust import Trust, trust_bias
 
 
+@declares(contexts=Whole(1, 10**8))
 def _build_contextual(contexts: int = 5_000, seed: int = 0, propensities: ArrayLike = PROPENSITIES) -> User:
     """Contexts drawn from `seed`; 5,000 as on the identifiability paper's semi-synthetic sets."""
     return ContextualPositionBased(*draw_contexts(contexts, np.random.default_rng(seed)), propensities)

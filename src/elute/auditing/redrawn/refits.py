@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 from elute._util.matching import id_columns, match
 from elute.auditing.cmip.population import ClickLaw
-from elute.auditing.predictions import Subject, ranks_of
+from elute.auditing.predictions import Subject
 from elute.cells.counts import Counts, sum_by_item
+from elute.cells.formula import BiasFormula
 from elute.errors import EluteError
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.pbm import PBM
@@ -82,27 +84,30 @@ def has_same_clicks(fit: Fit, counts: Counts) -> bool:
     )
 
 
-def find_fitted_counts(subject: Subject, log: ClickLog, progress: Progress = silent) -> Counts | None:
-    """The cells that a fit was made from: those of `log`, or of the log that it names; None where that is gone."""
+@contextmanager
+def open_fitted(subject: Subject, log: ClickLog, progress: Progress = silent) -> Iterator[ClickLog | None]:
+    """The log that a fit was made from: `log`, or the one that it names; None where that is gone."""
     if has_same_clicks(subject.fit, log.counts(progress)):
-        return log.counts(progress)
+        yield log
+        return
     made = subject.fit.provenance
     options = {**log.options, "where": None, "max_position": None, "min_factor_impressions": None}
     options |= {name: value for name, value in (made.filters or {}).items() if name in options}
     try:
-        with read_log(made.log, **options) as opened:
-            found = opened.counts(progress)
-            return found if has_same_clicks(subject.fit, found) else None
+        opened = read_log(made.log, **options)
+        same = has_same_clicks(subject.fit, opened.counts(progress))
     except EluteError:
-        return None
+        yield None
+        return
+    with opened:
+        yield opened if same else None
 
 
-def prepare_refit(fit: Fit, counts: Counts, examination: Floats | None) -> Refit:
-    """How to fit a model again. One of sessions, which reads pages, is taken for a position-based one with its
-    `examination` of each rank, held: relevance is then clicks over exposure."""
+def prepare_refit(fit: Fit, counts: Counts) -> Refit:
+    """How to fit a count model again."""
     table = fit.propensities
     if table is None:
-        return _hold(counts, np.zeros(1) if examination is None else examination)
+        raise EluteError(f"{fit.label} is a session click model; it is fitted again to pages, not to cells")
     names = counts.factors.column_names
     at = match(id_columns(counts.factors, names), id_columns(table, names))
     if (at < 0).any():
@@ -111,7 +116,8 @@ def prepare_refit(fit: Fit, counts: Counts, examination: Floats | None) -> Refit
     beta = np.zeros_like(alpha)
     if "offset" in table.column_names:
         beta = np.nan_to_num(table["offset"].to_numpy().astype(np.float64)[at])
-    plan = _AsFitted(table) if fit.provenance.options.get("plan") else None
+    plan, made = _AsFitted(table) if fit.provenance.options.get("plan") else None, fit.provenance.formula
+    counts = counts.tie(None if made is None else BiasFormula.parse(made))
     model = _rebuild(fit, alpha, beta)
     if isinstance(model, PBM):
         model = model.fit(counts, plan, allow_unidentified=True).copy_for_refit()
@@ -122,17 +128,6 @@ def prepare_refit(fit: Fit, counts: Counts, examination: Floats | None) -> Refit
         return np.minimum(found, 1.0) if fit.model in _SAME_MAXIMUM else found
 
     return Refit(counts, ClickLaw(alpha, beta), again)
-
-
-def _hold(counts: Counts, examination: Floats) -> Refit:
-    rank = np.minimum(ranks_of(counts.factors)[0], len(examination)) - 1
-    law = ClickLaw(examination[rank], np.zeros(len(rank)))
-    exposure = np.add.reduceat(counts.impressions * law.alpha[counts.factor], counts.offsets[:-1])
-
-    def again(clicks: NDArray[np.uint64]) -> Floats:
-        return np.where(exposure > 0, sum_by_item(counts.offsets, clicks) / np.where(exposure > 0, exposure, 1), np.nan)
-
-    return Refit(counts, law, again)
 
 
 def _rebuild(fit: Fit, alpha: Floats, beta: Floats) -> Estimator:

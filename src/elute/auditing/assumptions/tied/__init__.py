@@ -1,0 +1,1 @@
+"""Tests of how several bias columns act together."""

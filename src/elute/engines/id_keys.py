@@ -1,0 +1,185 @@
+"""Keys of ids: 64 bits that stand for an item or a query while a log is counted.
+
+SipHash-1-3 (Aumasson and Bernstein, 2012) with a key that is drawn for each run. Whoever writes ids into a log does not
+know it, so that ids cannot be made up to collide, nor to fill one place of a table: two different ids share a key with
+a probability of 2⁻⁶⁴, whatever they are. No result may depend on the key. So there is a second hash, the same in every
+run, that says in which partition a row is counted and thereby in which order items come; nothing is told apart by it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute._util.arrow import view
+from elute.errors import EluteError
+from elute.kernels.jit import jit
+from elute.kernels.keys import ODD
+
+Keys = NDArray[np.uint64]
+
+_INIT = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
+_END = np.uint64(0xFF)
+_BLOCK = 8192
+"""Rows whose states stay in the cache from column to column."""
+
+_13, _16, _17, _21, _32 = (np.uint64(n) for n in (13, 16, 17, 21, 32))
+_WORD, _BITS = np.uint64(64), np.uint64(8)
+
+
+_NOTHING: Keys = np.empty(0, np.uint64)
+
+
+class HashedIds(NamedTuple):
+    """By row: the key of its id, and its place, which does not depend on the run; where ids lie within others, the key
+    of that."""
+
+    keys: Keys
+    places: Keys
+    outer: Keys
+
+
+class IdHash:
+    """A key, and what it makes of ids. A column is 64-bit numbers, which stand for its values one to one, or text, or
+    bytes."""
+
+    def __init__(self, key: tuple[int, int] | None = None) -> None:
+        """`key`: two 64-bit numbers; drawn where none is given."""
+        first, second = key or (secrets.randbits(64), secrets.randbits(64))
+        self._start = np.array([of ^ (second if at % 2 else first) for at, of in enumerate(_INIT)], np.uint64)
+
+    def hash_ids(self, columns: Sequence[pa.Array]) -> HashedIds:
+        """Ids made of these columns."""
+        return self._hash(columns, 0, len(columns))
+
+    def hash_nested(self, outer: pa.Array, inner: Sequence[pa.Array], by_inner: bool) -> HashedIds:
+        """Ids made of a column and of others, which lie within those that are made of the first alone: items within
+        queries. `by_inner`: their places are their own, not those of what they lie within."""
+        return self._hash([outer, *inner], 1, 1 + len(inner) if by_inner else 1)
+
+    def _hash(self, columns: Sequence[pa.Array], outer: int, placed: int) -> HashedIds:
+        """The first `outer` columns are what ids lie within, the first `placed` say the place."""
+        opened, rows = [_open(column) for column in columns], len(columns[0])
+        keys, places = np.empty(rows, np.uint64), np.zeros(rows, np.uint64)
+        around = np.empty(rows if outer else 0, np.uint64)
+        state = np.empty((min(rows, _BLOCK), 4), np.uint64)
+        for begin in range(0, rows, _BLOCK):
+            end = min(begin + _BLOCK, rows)
+            state[:] = self._start
+            for number, column in enumerate(opened, 1):
+                folded = places if number <= placed else _NOTHING
+                if column.offsets is None:
+                    _absorb_numbers(column.words, begin, end, state, folded)
+                else:
+                    _absorb_bytes(column.words, column.data, column.offsets, begin, end, state, folded)
+                if number == outer:
+                    _finish(state, begin, end, around)
+            _finish(state, begin, end, keys)
+        return HashedIds(keys, places, around)
+
+
+class _Column(NamedTuple):
+    """Numbers; or of text, a number at each of its bytes, where each value begins, and the bytes."""
+
+    words: Keys
+    offsets: NDArray[np.int64] | None = None
+    data: NDArray[np.uint8] = np.empty(0, np.uint8)
+
+
+def _open(column: pa.Array) -> _Column:
+    """In place."""
+    wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    if not (wide or pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        return _Column(view(column, np.uint64))
+    if column.null_count:
+        raise EluteError("the log changed while it was being read: nulls appeared; run again")
+    _, places, held = column.buffers()
+    kind = np.dtype(np.int64 if wide else np.int32)
+    offsets = np.frombuffer(places, kind, len(column) + 1, kind.itemsize * column.offset).astype(np.int64, copy=False)
+    data = np.frombuffer(held, np.uint8) if held else _Column(_NOTHING).data
+    whole = max(len(data) - 7, 0)
+    return _Column(np.ndarray(whole, np.uint64, data, strides=(1,)) if whole else _NOTHING, offsets, data)
+
+
+@jit
+def _turn(value: np.uint64, by: np.uint64) -> np.uint64:
+    return (value << by) | (value >> (_WORD - by))
+
+
+@jit
+def _mix(
+    v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """A round of SipHash."""
+    v0 += v1
+    v1 = _turn(v1, _13) ^ v0
+    v0 = _turn(v0, _32)
+    v2 += v3
+    v3 = _turn(v3, _16) ^ v2
+    v0 += v3
+    v3 = _turn(v3, _21) ^ v0
+    v2 += v1
+    v1 = _turn(v1, _17) ^ v2
+    v2 = _turn(v2, _32)
+    return v0, v1, v2, v3
+
+
+@jit
+def _fold(place: np.uint64, word: np.uint64) -> np.uint64:
+    """The hash that has no key."""
+    place = (place ^ word) * ODD
+    return place ^ (place >> _32)
+
+
+@jit
+def _absorb_numbers(values: Keys, begin: int, end: int, state: Keys, places: Keys) -> None:
+    for row in range(begin, end):
+        at, word = row - begin, values[row]
+        v0, v1, v2, v3 = _mix(state[at, 0], state[at, 1], state[at, 2], state[at, 3] ^ word)
+        state[at, 0], state[at, 1], state[at, 2], state[at, 3] = v0 ^ word, v1, v2, v3
+        if places.shape[0] > 0:
+            places[row] = _fold(places[row], word)
+
+
+@jit
+def _absorb_bytes(
+    words: Keys, data: NDArray[np.uint8], offsets: NDArray[np.int64], begin: int, end: int, state: Keys, places: Keys
+) -> None:
+    """Eight bytes at a time, zeros after the last, then how many there were: no two rows give the same words."""
+    for row in range(begin, end):
+        at, place = row - begin, places[row] if places.shape[0] > 0 else np.uint64(0)
+        v0, v1, v2, v3 = state[at, 0], state[at, 1], state[at, 2], state[at, 3]
+        first, last = offsets[row], offsets[row + 1]
+        for start in range(first, last, 8):
+            size = min(last - start, 8)
+            if start < words.shape[0]:
+                word = words[start]
+                if size < 8:
+                    word &= (np.uint64(1) << (_BITS * np.uint64(size))) - np.uint64(1)
+            else:
+                word = np.uint64(0)
+                for byte in range(size):
+                    word |= np.uint64(data[start + byte]) << (_BITS * np.uint64(byte))
+            v0, v1, v2, v3 = _mix(v0, v1, v2, v3 ^ word)
+            v0 ^= word
+            place = _fold(place, word)
+        length = np.uint64(last - first)
+        v0, v1, v2, v3 = _mix(v0, v1, v2, v3 ^ length)
+        state[at, 0], state[at, 1], state[at, 2], state[at, 3] = v0 ^ length, v1, v2, v3
+        if places.shape[0] > 0:
+            places[row] = _fold(place, length)
+
+
+@jit
+def _finish(state: Keys, begin: int, end: int, keys: Keys) -> None:
+    for row in range(begin, end):
+        at = row - begin
+        v0, v1, v2, v3 = state[at, 0], state[at, 1], state[at, 2] ^ _END, state[at, 3]
+        for _ in range(3):
+            v0, v1, v2, v3 = _mix(v0, v1, v2, v3)
+        keys[row] = v0 ^ v1 ^ v2 ^ v3

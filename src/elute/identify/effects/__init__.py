@@ -1,0 +1,1 @@
+"""Several biases at once: what a formula over the bias columns determines."""

@@ -1,0 +1,30 @@
+"""Classes of factors whose ratios a log determines, where a formula ties its factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute.identify.effects.design import EffectDesign, find_design
+from elute.identify.effects.span import Span, find_span
+from elute.kernels.forest import spanning_edges
+
+
+def join_classes(root: NDArray[np.int32], factors: pa.Table) -> NDArray[np.int32]:
+    """For every factor the smallest of its class; `root`: of its component. Without a formula components are the
+    classes."""
+    design = find_design(factors)
+    return root if design is None else number_classes(span_forest(design, root).key_factors(design))
+
+
+def span_forest(design: EffectDesign, root: NDArray[np.int32]) -> Span:
+    """What the components of a graph tell of effects."""
+    links = spanning_edges(root)
+    return find_span(design, links[:, 1], links[:, 0])
+
+
+def number_classes(keys: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The first row that has the same numbers, of every row."""
+    _, first, code = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return first[code.ravel()].astype(np.int32)

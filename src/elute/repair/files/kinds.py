@@ -1,0 +1,159 @@
+"""What the file of a plan may hold, in the words of `elute.door.fields`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from elute.door.fields import (
+    Damaged,
+    Kind,
+    anything,
+    both,
+    choice,
+    each,
+    flag,
+    mapping,
+    maybe,
+    number,
+    record,
+    scalar,
+    text,
+    whole,
+)
+from elute.repair.distortion.fields import STANDARD
+from elute.results.provenance import PROVENANCE
+
+_MANY = 10**15
+"""Impressions; a plan of more would never end, and sums stay within 64 bits."""
+
+_SOME = maybe(number())
+_ROW = mapping(scalar, least=1)
+"""A factor or an item: a value for each of its columns."""
+
+_PAIR = record(
+    {"a": _ROW, "b": _ROW, "cost": number()},
+    dict.fromkeys(("bound", "bound_share", "log_ratio"), _SOME),
+    closed=True,
+)
+_SWAP = record(
+    {
+        **dict.fromkeys(("item", "from", "to"), _ROW),
+        **dict.fromkeys(("cost", "users_lose"), number()),
+        "impressions_needed": whole(most=_MANY),
+        "click_probability": number(0, 1),
+        "share": number(0),
+    },
+    {
+        "query": scalar,
+        "impressions_planned": maybe(whole(most=_MANY)),
+        "impressions_needed_at_source": whole(most=_MANY),
+    },
+    closed=True,
+)
+_FORECAST: dict[str, Kind] = {
+    "impressions": whole(most=_MANY * _MANY),
+    "users_lose": number(),
+    **dict.fromkeys(("log_lengths", "days", "largest_log_se_before", "largest_log_se", "median_log_se"), _SOME),
+}
+_DESIGN = record({**_FORECAST, "name": text, "parts_after": whole(), "reaches_target": flag})
+_LOOK = record(
+    {
+        "log": maybe(each(text)),
+        "links": whole(1),
+        **dict.fromkeys(("impressions", "clicks", "links_done"), whole()),
+    },
+    {"date": maybe(text)},
+)
+_DELTA = record(
+    {"delta": number(1), "largest": _SOME, "queries_safe_share": maybe(number(0, 1))},
+    closed=True,
+)
+
+
+def _has_standard(value: Any, at: str) -> None:
+    if not any(row["delta"] == STANDARD for row in value):
+        raise Damaged(f"'{at}' says nothing of a delta of {STANDARD:g}")
+
+
+def _has_one_chosen(value: Any, at: str) -> None:
+    if sum(row["chosen"] for row in value) != 1:
+        raise Damaged(f"'{at}' has not exactly one that was chosen")
+
+
+_DISTORTION = both(each(_DELTA), _has_standard)
+_ALTERNATIVE = record(
+    {
+        "name": text,
+        **dict.fromkeys(("chosen", "exact"), flag),
+        **dict.fromkeys(("cost", "longest_distance"), number()),
+        "longest_path": whole(),
+        "unit": _SOME,
+        "distortion": _DISTORTION,
+    },
+    closed=True,
+)
+_CONSEQUENCE: dict[str, Kind] = {
+    "longest_path": whole(),
+    "longest_distance": number(),
+    "queries_across": maybe(whole()),
+    "distortion": _DISTORTION,
+    "queries_safe_curve": maybe(each(record({"delta": number(1), "queries_safe_share": number(0, 1)}))),
+    "distortion_known": maybe(
+        record({**dict.fromkeys(("smallest", "largest", "ratio"), number(0)), "scale": _ROW}, closed=True)
+    ),
+    "alternatives": both(each(_ALTERNATIVE, least=1), _has_one_chosen),
+}
+_COMMON: dict[str, Kind] = {
+    "method": choice("merge", "swap"),
+    "provenance": PROVENANCE,
+    **dict.fromkeys(("components_before", "components_after"), whole(1)),
+    "cost": number(),
+}
+_MERGE = record(
+    {**_COMMON, "pairs": each(_PAIR), "bound": _SOME},
+    {
+        "bound_scale": maybe(_ROW),
+        **dict.fromkeys(("factors", "propensities_after", "largest_merged_factors"), maybe(whole())),
+        "largest_merged_share": maybe(number(0, 1)),
+        **_CONSEQUENCE,
+    },
+)
+_SWAPS = record(
+    {
+        **_COMMON,
+        **_FORECAST,
+        "swaps": each(_SWAP),
+        **dict.fromkeys(("parts_before", "parts_after"), whole(1)),
+        "infeasible": each(record({"factor": _ROW, "reason": text}, {"part": anything, "component": anything})),
+        "designs": each(_DESIGN),
+        "target_se": number(1e-9, 1e9),
+        "share": number(0, 1),
+        "log_days": _SOME,
+        "fixed": mapping(text),
+        "movable": each(text),
+        "guessed": flag,
+        "notes": each(text),
+    },
+    {
+        "precision": each(record({"factor": _ROW, "se_before": _SOME, "se_after": _SOME})),
+        "history": each(_LOOK),
+    },
+)
+
+
+def plan_kind(value: Any, at: str) -> None:
+    """A plan of either kind, whose steps have the columns that it was made for."""
+    record(_COMMON)(value, at)
+    merge = value["method"] == "merge"
+    (_MERGE if merge else _SWAPS)(value, at)
+    if merge and "longest_path" in value:
+        record(_CONSEQUENCE)(value, at)
+    bias, item = (set(value["provenance"][name]) for name in ("bias", "item"))
+    for place, step in enumerate(value["pairs"] if merge else value["swaps"]):
+        for name, columns in (("a", bias), ("b", bias)) if merge else (("item", item), ("from", bias), ("to", bias)):
+            if set(step[name]) != columns:
+                steps = "pairs" if merge else "swaps"
+                raise Damaged(f"'{steps}[{place}].{name}' has other columns than {', '.join(sorted(columns))}")
+    if not merge and value["log_days"] is not None:
+        for row in (value, *value["designs"]):
+            number()(row["days"], "days")

@@ -1,0 +1,48 @@
+"""A log with three bias columns at once, which effects that multiply explain and single combinations do not.
+
+Every device and every layout starts the page at another result: what is first on one is fourth on another. So a result
+meets each combination of device and layout at one position only, and no chain of results leads from one position of a
+combination to another: position × device × layout falls into as many components as there are positions. Each column's
+effect is there to be seen all the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+DEVICES = ("desktop", "phone", "tablet")
+LAYOUTS = ("ads", "cards", "gallery", "grid", "list", "map", "news", "plain")
+POSITIONS = 10
+
+DEVICE_EFFECTS = np.array([0.0, -0.35, -0.1])
+LAYOUT_EFFECTS = np.array([-0.5, -0.15, -0.3, -0.1, 0.0, -0.4, -0.2, -0.05])
+POSITION_EFFECTS = -0.6 * np.log(np.arange(1, POSITIONS + 1))
+"""Logarithms of what each multiplies propensities by."""
+
+
+def simulate_layouts(pages: int, queries: int, seed: int, interaction: NDArray[np.float64] | None = None) -> pa.Table:
+    """A log of so many pages. `interaction`: added to log propensities by position and device."""
+    rng = np.random.default_rng(seed)
+    relevance = rng.beta(1.0, 1.5, (queries, POSITIONS))
+    query = rng.integers(queries, size=pages)
+    device, layout = rng.integers(len(DEVICES), size=pages), rng.integers(len(LAYOUTS), size=pages)
+    doc = np.tile(np.arange(POSITIONS), pages)
+    page = np.repeat(np.arange(pages), POSITIONS)
+    position = (doc + 3 * device[page] + layout[page]) % POSITIONS
+    log_o = POSITION_EFFECTS[position] + DEVICE_EFFECTS[device[page]] + LAYOUT_EFFECTS[layout[page]]
+    if interaction is not None:
+        log_o = log_o + interaction[position, device[page]]
+    clicked = rng.random(len(page)) < relevance[query[page], doc] * np.exp(log_o)
+    return pa.table(
+        {
+            "session_id": page,
+            "query_id": query[page],
+            "doc_id": doc,
+            "position": position + 1,
+            "device": pa.DictionaryArray.from_arrays(device[page], list(DEVICES)).cast(pa.string()),
+            "layout": pa.DictionaryArray.from_arrays(layout[page], list(LAYOUTS)).cast(pa.string()),
+            "click": clicked.astype(np.int8),
+        }
+    )

@@ -1,0 +1,1 @@
+"""What follows for queries, metrics, tests to come and what cannot be valued."""

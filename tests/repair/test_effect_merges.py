@@ -1,0 +1,134 @@
+"""Merges under a formula: against every set of pairs; and fits that they leave."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import elute
+from elute.cells.formula import BiasFormula, tie_factors
+from elute.errors import EluteError
+from elute.estimate.models.pbm import PBM
+from elute.estimate.solve.problem import pose
+from elute.identify.effects.constraints import constrain, join_factors
+from elute.identify.effects.design import build_design
+from elute.identify.effects.independent import keep_independent
+from elute.kernels.forest import connect_cells
+from elute.repair.merge import find_minimum_merges
+from reference.plain_effects import code_overcomplete, find_differences, find_rank, subtract
+
+
+def draw_case(rng: np.random.Generator) -> tuple[list[tuple[int, int, int]], list[set[int]]]:
+    drawn = {tuple(int(x) for x in row) for row in rng.integers(0, (3, 3, 2), (9, 3))}
+    factors = sorted((a, b, c) for a, b, c in drawn)
+    items = [set(rng.choice(len(factors), 2, replace=False).tolist()) for _ in range(int(rng.integers(1, 5)))]
+    return factors, items
+
+
+def test_the_cheapest_merges_are_those_of_brute_force() -> None:
+    rng = np.random.default_rng(0)
+    needed = []
+    for _ in range(25):
+        factors, items = draw_case(rng)
+        table = pa.table({name: [row[at] for row in factors] for at, name in enumerate("abc")})
+        tied = tie_factors(table, BiasFormula.add("a", "b", "c"))
+        rows = code_overcomplete(factors, [(0,), (1,), (2,)])
+        known = find_differences(items, rows)
+        whole = find_rank([subtract(row, rows[0]) for row in rows])
+        missing = whole - find_rank(known)
+        features = rng.uniform(0, 1, (len(factors), 2))
+        offsets = np.cumsum([0, *map(len, items)])
+        flat = np.array([t for item in items for t in sorted(item)], np.int32)
+        root = connect_cells(offsets, flat, np.arange(len(factors), dtype=np.int32))
+        pairs, costs = find_minimum_merges(features, root)
+        kept = keep_independent(pairs, root, tied)
+        assert kept.sum() == missing
+        best = np.inf
+        if missing > 3:
+            continue
+        for some in combinations(combinations(range(len(factors)), 2), missing):
+            if find_rank([*known, *(subtract(rows[a], rows[b]) for a, b in some)]) == whole:
+                best = min(best, sum(float(np.linalg.norm(features[a] - features[b])) for a, b in some))
+        assert costs[kept].sum() == pytest.approx(best)
+        needed.append(missing)
+    assert len(set(needed)) > 1 and len(needed) > 8
+
+
+def test_merged_factors_have_equal_rows_and_ranks_fall_by_as_many() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        factors, _ = draw_case(rng)
+        table = pa.table({name: [row[at] for row in factors] for at, name in enumerate("abc")})
+        design = build_design(table, BiasFormula.parse("a + b + linear(c)"))
+        pairs = rng.integers(0, len(factors), (2, 2))
+        found = constrain(design, pairs)
+        dense = found.matrix.toarray()
+        for a, b in pairs:
+            np.testing.assert_allclose(dense[a], dense[b])
+        np.testing.assert_allclose(design.matrix.toarray() @ found.follow().toarray(), dense)
+        plain = [[Fraction(int(x)) for x in row] for row in design.matrix.toarray()]
+        left = [[Fraction(x).limit_denominator(1000) for x in row] for row in dense.tolist()]
+        lost = find_rank([subtract(plain[a], plain[b]) for a, b in pairs])
+        centre = [subtract(row, plain[0]) for row in plain]
+        assert find_rank([subtract(row, left[0]) for row in left]) == find_rank(centre) - lost
+
+
+def log_apart() -> pa.Table:
+    """Two devices that no query shares, each with its own positions in turn."""
+    rng = np.random.default_rng(2)
+    rows = []
+    for query in range(300):
+        device = query % 2
+        for page in range(6):
+            for doc in range(3):
+                position = (doc + page) % 3
+                seen = 0.9 / (1 + position) * (0.6 if device else 1.0)
+                rows.append((query, doc, position + 1, device, int(rng.random() < seen * (0.2 + 0.3 * doc))))
+    names = ("query_id", "doc_id", "position", "device", "click")
+    return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def test_a_plan_of_one_merge_where_one_comparison_is_missing() -> None:
+    """Between devices: positions are shared by the formula, so that one pair joins all six factors."""
+    verdict = elute.check(log_apart(), bias="position + device")
+    assert verdict.effects is not None and verdict.effects.missing == 1 and verdict.components == 2
+    plan = elute.merge(verdict)
+    assert len(plan.pairs) == 1 and plan.to_dict()["propensities_after"] == 3
+    assert elute.check(log_apart(), bias="position + device", plan=plan).recoverable
+    fit = elute.fit(log_apart(), bias="position + device", plan=plan)
+    assert fit.propensities is not None
+    by = {(row["position"], row["device"]): row["propensity"] for row in fit.propensities.to_pylist()}
+    for position in (1, 2, 3):
+        assert by[(position, 0)] == pytest.approx(by[(position, 1)], rel=1e-6)
+    assert fit.effects is not None
+    device = [row for row in fit.effects.to_pylist() if row["term"] == "device"]
+    assert all(row["effect"] == pytest.approx(0, abs=1e-9) and row["determined"] for row in device)
+    with pytest.raises(EluteError, match="swaps are planned"):
+        elute.swap(verdict)
+
+
+def test_a_plan_and_a_smooth_term_are_refused_together() -> None:
+    plan = elute.merge(log_apart(), bias="position + device")
+    with pytest.raises(EluteError, match="smooth"):
+        elute.fit(log_apart(), bias="smooth(position) + device", plan=plan)
+
+
+def test_a_merge_that_the_formula_implies_counts_once() -> None:
+    table = pa.table({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
+    tied = tie_factors(table, BiasFormula.add("a", "b"))
+    assert len(set(join_factors(tied, np.array([[0, 1]])))) == 2
+    assert len(set(join_factors(table, np.array([[0, 1]])))) == 3
+
+
+def test_the_likelihood_under_a_plan_is_that_of_the_formula_without_the_effect() -> None:
+    log = elute.read_log(log_apart(), bias="position + device")
+    plan = elute.merge(log)
+    merged = PBM(relevance_prior="none").fit(log.counts(), plan)
+    without = elute.read_log(log_apart(), bias="position").counts()
+    plain = PBM(relevance_prior="none").fit(without)
+    assert pose(log.counts(), plan).component.max() == 0
+    assert merged.log_likelihood_ == pytest.approx(plain.log_likelihood_, abs=1e-4)
