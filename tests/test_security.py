@@ -32,7 +32,7 @@ def walk() -> Iterator[tuple[str, ast.AST]]:
 
 def test_nothing_runs_what_a_file_holds() -> None:
     """The one exception sends answers between Spark's workers and the driver."""
-    imported, called, loads = set(), set(), []
+    imported, called = set(), set()
     for file, node in walk():
         if isinstance(node, ast.Import):
             imported |= {(file, name.name.partition(".")[0]) for name in node.names}
@@ -41,15 +41,12 @@ def test_nothing_runs_what_a_file_holds() -> None:
         elif isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             called.add((file, ast.unparse(node.func)))
-            if ast.unparse(node.func) == "np.load":
-                loads.append({word.arg: ast.unparse(word.value) for word in node.keywords})
             assert name not in ("eval", "exec", "__import__", "system", "popen", "compile_command"), file
     assert {(file, name) for file, name in imported if name in RUNS} == {
         ("engines/spark/blocks.py", "pickle"),
         ("cli/ending.py", "socket"),  # a pair within the process, by which a thread hears of signals
     }
-    assert loads
-    assert all(given.get("allow_pickle") == "False" for given in loads)
+    assert not [file for file, name in called if name == "np.load"]  # archives are read by `elute.door`
     assert {file for file, name in called if name == "duckdb.connect"} == {"engines/duckdb/connection.py"}
 
 

@@ -17,13 +17,13 @@ from elute._util.npz import write_npz
 from elute.door.arrays import read_arrays
 from elute.door.fields import Damaged
 from elute.door.seals import require_sealed, seal
-from elute.door.tables import Integers, Names, Real, check_columns, read_table
+from elute.door.tables import Ids, Integers, Real, check_columns, read_table
 from elute.errors import EluteError
 
 
 def test_columns_by_name_type_and_range() -> None:
     table = pa.table({"n": [0, 5], "x": [0.5, None], "id": ["a", "b"]})
-    check_columns(table, {"n": Integers(most=5), "x": Real(0, unknown=True), "id": Names()})
+    check_columns(table, {"n": Integers(most=5), "x": Real(0, unknown=True), "id": Ids()})
     for name, column, said in (
         ("m", Integers(), "no column 'm'"),
         ("n", Integers(most=4), "has 5, not 4 or less"),
@@ -40,14 +40,14 @@ def test_columns_by_name_type_and_range() -> None:
     with pytest.raises(Damaged, match="infinite"):
         check_columns(pa.table({"x": [np.inf]}), {"x": Real()})
     with pytest.raises(Damaged, match="which no id is"):
-        check_columns(pa.table({"id": [[1]]}), {"id": Names()})
+        check_columns(pa.table({"id": [[1]]}), {"id": Ids()})
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:
     broken = pa.array([b"\xff\xfe"]).view(pa.string())
     pq.write_table(pa.table({"id": broken}), tmp_path / "it.parquet")
     with pytest.raises(EluteError, match="not UTF-8"):
-        read_table(tmp_path / "it.parquet", {"id": Names()}, "again")
+        read_table(tmp_path / "it.parquet", {"id": Ids()}, "again")
 
 
 @pytest.mark.parametrize("write", [write_parquet, lambda path, table: write_row_groups(path, [table, table])])

@@ -180,7 +180,7 @@ def test_models_refuse_too() -> None:
         lambda: elute.PBM(seed=-1),
         lambda: elute.PBM(tolerance=math.nan),
         lambda: elute.DLA(max_iter=0),
-        lambda: elute.IPW(propensities=None, clip=2),
+        lambda: elute.IPW(propensities=None, clip=-1),
     ):
         with pytest.raises(elute.EluteError, match="; give a"):
             call()

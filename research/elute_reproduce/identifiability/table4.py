@@ -71,8 +71,8 @@ def compute_statistics(world: SemiSyntheticWorld, rng: np.random.Generator) -> d
     """Table 4's rows for one log; 0 for a component that there is not."""
     with world.draw_log(rng) as log:
         verdict = check(log)
+        counts = verdict.counts
     largest = [*verdict.found.factors[: len(_LARGEST)].tolist(), 0, 0][: len(_LARGEST)]
-    counts = verdict.counts
     return {
         "nodes": counts.n_factors,
         "edges": count_edges(counts),

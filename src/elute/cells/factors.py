@@ -42,7 +42,7 @@ def has_position_name(column: str) -> bool:
 def to_rows(table: pa.Table, codes: Iterable[int]) -> list[dict[str, Any]]:
     """Some rows of a table as dictionaries of values that JSON can hold."""
     taken = table.take(pa.array([int(code) for code in codes], pa.int64())).to_pylist()
-    return [{column: _to_json_value(value) for column, value in row.items()} for row in taken]
+    return [{column: to_json_value(value) for column, value in row.items()} for row in taken]
 
 
 def index_rows(table: pa.Table) -> dict[str, int]:
@@ -74,7 +74,7 @@ def row_key(row: Mapping[str, object]) -> str:
     return json.dumps(dict(row), sort_keys=True, ensure_ascii=False)
 
 
-def _to_json_value(value: object) -> object:
+def to_json_value(value: object) -> str | float | None:
     """Numbers, text, true and false as they are; anything else, and numbers JSON cannot write, as text."""
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else str(value)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.cells.factors import describe, is_position
+from elute.cells.factors import describe, is_position, to_json_value
 from elute.cells.structure import Structure
 from elute.log import ClickLog
 
@@ -93,7 +93,7 @@ def _check_queries(log: ClickLog, structure: Structure) -> Iterator[Concern]:
     most = structure.busiest
     total = int(log.survey.impressions.sum())
     if most > total / 2:
-        name = log.engine.find_busiest_query(log.roles)
+        name = to_json_value(log.engine.find_busiest_query(log.roles))
         message = f"query {name!r} accounts for {most / total:.0%} of the impressions; weight or cluster by query"
         yield Concern("dominant_query", message, most)
 

@@ -64,7 +64,7 @@ class Real(NamedTuple):
             raise Damaged(f"column '{name}' has {np.nanmin(values):g}, not {self.least:g} or more")
 
 
-class Names:
+class Ids:
     """Ids: of any type that a log's may have, which lists and structs are not."""
 
     def check(self, name: str, column: pa.ChunkedArray) -> None:
@@ -77,7 +77,7 @@ class Names:
             raise Damaged(f"column '{name}' has text that is not UTF-8") from None
 
 
-Column = Integers | Real | Names
+Column = Integers | Real | Ids
 Columns = Mapping[str, Column]
 
 

@@ -26,7 +26,7 @@ from elute._util.files import write_text
 from elute.door.fields import Damaged
 from elute.door.json_file import read_json
 from elute.door.seals import require_sealed, seal
-from elute.door.tables import Column, Names, check_columns, read_table, refusing
+from elute.door.tables import Column, Ids, check_columns, read_table, refusing
 from elute.errors import EluteError
 from elute.fits.kinds import AMOUNTS, COMPONENT_COLUMNS, EFFECT_COLUMNS, MORE, SUMMARY, factor_columns, item_columns
 from elute.results.provenance import Provenance
@@ -81,7 +81,7 @@ def read_relevance(folder: Path, item: Sequence[str], components: int) -> pa.Tab
 
 def read_effects(folder: Path, bias: Sequence[str]) -> pa.Table:
     """By term and value."""
-    return read_table(folder / EFFECTS, {**dict.fromkeys(bias, Names()), **EFFECT_COLUMNS}, _AGAIN)
+    return read_table(folder / EFFECTS, {**dict.fromkeys(bias, Ids()), **EFFECT_COLUMNS}, _AGAIN)
 
 
 def read_bounds(folder: Path, bias: Sequence[str]) -> pa.Table:
@@ -90,7 +90,7 @@ def read_bounds(folder: Path, bias: Sequence[str]) -> pa.Table:
 
 
 def _read(path: Path, names: Sequence[str], columns: Mapping[str, Column]) -> pa.Table:
-    table = read_table(path, {**dict.fromkeys(names, Names()), **columns}, _AGAIN)
+    table = read_table(path, {**dict.fromkeys(names, Ids()), **columns}, _AGAIN)
     with refusing(path, _AGAIN):
         check_columns(table, {name: column for name, column in MORE.items() if name in table.column_names})
         if AMOUNTS.keys() <= set(table.column_names):

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from elute.door.fields import Kind, choice, each, flag, mapping, maybe, number, record, scalar, text, whole
 from elute.door.seals import SEALS
-from elute.door.tables import Column, Integers, Names, Real
+from elute.door.tables import Column, Ids, Integers, Real
 from elute.results.provenance import PROVENANCE
 
 _SHARE = maybe(number(0, 1))
@@ -87,7 +87,7 @@ COMPONENT_COLUMNS: dict[str, Column] = {
 """What `bounds.parquet` must have."""
 
 EFFECT_COLUMNS: dict[str, Column] = {
-    **dict.fromkeys(("term", "reference", "determined"), Names()),
+    **dict.fromkeys(("term", "reference", "determined"), Ids()),
     "effect": _END,
     "log_se": _ERROR,
 }

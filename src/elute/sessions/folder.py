@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from elute._util.files import write_parquet
 from elute.door.fields import Damaged
-from elute.door.tables import Names, read_table, refusing
+from elute.door.tables import Ids, read_table, refusing
 from elute.errors import EluteError
 from elute.io.sessions import APART, Vocabulary
 from elute.sessions.fit import SessionFit, build_model
@@ -67,7 +67,7 @@ def _read_queries(path: Path) -> pa.Array:
     with refusing(path, _AGAIN):
         if table.num_columns != 1:
             raise Damaged(f"it has {table.num_columns:,} columns, not one")
-        Names().check(table.column_names[0], table[0])
+        Ids().check(table.column_names[0], table[0])
     queries = table[0].combine_chunks()
     return queries.chunk(0) if isinstance(queries, pa.ChunkedArray) else queries
 

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from elute._util import files
+from elute.cells.factors import to_json_value
 from elute.cells.filters import Filters, choose_position
 from elute.cells.roles import Roles
 from elute.engines.counts_folder.layout import CELLS, MARK, QUERY
 from elute.engines.counts_folder.reading import CountsFiles
-from elute.engines.counts_folder.writing import to_json_value
 from elute.errors import EluteError
 from elute.kernels.keys import KeyTable
 

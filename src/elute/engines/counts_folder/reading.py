@@ -22,8 +22,8 @@ from elute.door.seals import require_sealed
 from elute.door.tables import (
     Column,
     Columns,
+    Ids,
     Integers,
-    Names,
     check_columns,
     open_parquet,
     refusing,
@@ -77,7 +77,7 @@ class CountsFiles:
     @cached_property
     def factors(self) -> pa.Table:
         """The bias columns, and what was counted under each factor."""
-        columns: dict[str, Column] = {name: Names() for name in self.roles.bias}
+        columns: dict[str, Column] = {name: Ids() for name in self.roles.bias}
         columns |= {name: Integers() for name in ("elute_impressions", "elute_clicks")}
         table = self._read("factors", columns=None, wanted=columns)
         with self._refusing("factors"):
@@ -88,11 +88,11 @@ class CountsFiles:
 
     def items(self, columns: list[str], group: int | None = None) -> pa.Table:
         """The columns that name items."""
-        return self._read("items", columns, {name: Names() for name in columns}, group)
+        return self._read("items", columns, {name: Ids() for name in columns}, group)
 
     def item_rows(self, group: int) -> pa.Table:
         """The columns that name items, and those that say what is counted of them."""
-        wanted: dict[str, Column] = {name: Names() for name in self.roles.item}
+        wanted: dict[str, Column] = {name: Ids() for name in self.roles.item}
         wanted[CELLS] = Integers()
         if self.roles.items_within_queries:
             wanted[QUERY] = self._query

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from elute._util import files
 from elute._util.folders import name_lock, write_folder
 from elute.cells.chunks import Chunk
+from elute.cells.factors import to_json_value
 from elute.cells.filters import Filters
 from elute.cells.formula import tie_factors
 from elute.cells.roles import Roles
@@ -122,10 +122,3 @@ def _pair_tables(chunks: Iterable[Chunk]) -> Iterator[pa.Table]:
             query, item, shown = chunk.members
             yield pa.table({"query": query, "item": item.astype(np.int64) + first, "impressions": shown})
         first += len(chunk.cells.offsets) - 1
-
-
-def to_json_value(value: object) -> str | float | None:
-    """JSON has no word for what is not a number."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if isinstance(value, str | int | float) or value is None else str(value)

@@ -39,10 +39,16 @@ def prepare_rows(source: DuckDBSource, columns: Iterable[str], filters: Filters,
     return rows
 
 
+_BY_STATISTICS = "compressed_materialization,join_filter_pushdown,statistics_propagation"
+"""What DuckDB does by the least and largest value of a column, which NaN is not counted among: it takes a hash for a
+constant, or a join for empty."""
+
+
 def merge_equal_floats(source: DuckDBSource, columns: Iterable[str]) -> None:
     """0.0 and -0.0 are one id: from now on it is read as 0.0."""
     kinds = {column: source.types[column] for column in columns if source.types[column] in ("FLOAT", "DOUBLE")}
     if kinds:
+        source.execute(f"SET disabled_optimizers = '{_BY_STATISTICS}'")
         same = ", ".join(f"{quoting.name(c)} + 0::{kind} AS {quoting.name(c)}" for c, kind in kinds.items())
         source.relation, source.full_relation = (
             f"(FROM {relation} AS elute_rows SELECT elute_rows.* REPLACE ({same}))"

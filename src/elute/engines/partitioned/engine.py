@@ -155,13 +155,15 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
                 names.write(self._read_distinct_items(roles, survey), len(roles.item), self._read_item_ids(roles).read)
                 self._limit_memory(self._bytes)
             table, keys = names.read(number), files.keys(number)
-            if table.num_rows != len(keys):
+            own, held = np.argsort(keys), table[KEY].to_numpy()
+            named = np.argsort(held)
+            if not np.array_equal(keys[own], held[named]):
                 raise EluteError(
                     f"{self.label} changed while it was being read, or two items share a 64-bit hash; run again "
                     "with exact item codes (`exact=True`)"
                 )
             order = np.empty(len(keys), np.int64)
-            order[np.argsort(keys)] = np.argsort(table[KEY].to_numpy())
+            order[own] = named
             return table.select(list(roles.item)).take(pa.array(order))
 
         return read

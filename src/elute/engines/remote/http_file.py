@@ -125,10 +125,10 @@ class HttpFile:
                     raise OSError("the file changed while it was being read; try again")
                 self._tag, self._modified = tag, answer.headers.get("Last-Modified")
                 data = answer.read(most + 1)
-                if len(data) < int(answer.headers.get("Content-Length") or 0):
-                    raise http.client.IncompleteRead(data)
                 if len(data) > most:
                     raise OSError("the server sends more than it was asked for; download the file first")
+                if len(data) < int(answer.headers.get("Content-Length") or 0):
+                    raise http.client.IncompleteRead(data)
                 return data, int(size[1])
         except urllib.error.HTTPError as error:
             error.close()

@@ -101,9 +101,6 @@ class _Counterfactual(Estimator):
         return Solution(alpha, r, value, 1, not reason, reason)
 
     def _check(self, factors: pa.Table, alpha: Floats) -> None:
-        clip = self.clip
-        if not (clip is None or clip == "auto" or (isinstance(clip, float | int) and 0 <= clip < math.inf)):
-            raise EluteError(f"`clip=` is {clip!r}; give a number of 0 or more, 'auto' or None")
         refuse_factors(factors, alpha < 0, "the propensity is below 0 for", "give numbers above 0")
         if not self.policy_aware:
             then = "leave them out of the log, or pass `policy_aware=True`"
