@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from elute.auditing.cmip.calibrated import LEVEL, Excess, Power
-from elute.auditing.verdict import BLIND, ENOUGH, Evidence, reach_verdict
+from elute.auditing.verdict import BLIND, ENOUGH, PLAIN, Evidence, reach_verdict
 
 CLEAN = Excess(0.001, -0.01, 0.01, 0.6, 0.02, 0.01, 79)
 ECHO = Excess(0.3, 0.2, 0.4, 0.0125, 0.02, 0.01, 79)
@@ -51,6 +53,9 @@ def test_the_thresholds_are_where_they_are_said_to_be() -> None:
     assert words == ["fail", "pass", "pass", "fail"]
     powers = [reach_verdict(known(power=Power("a bias", value))).word for value in (ENOUGH, ENOUGH - 1e-9)]
     assert powers == ["pass", "unknown"]
-    blind = [reach_verdict(known(ECHO, Power("a bias", value))) for value in (BLIND, BLIND + 1e-9)]
+    found = Excess(0.02, 0.0, 0.1, 0.0125, 0.0, 0.02, 79)
+    blind = [reach_verdict(known(found, Power("a bias", value))) for value in (BLIND, BLIND + 1e-9)]
     assert [each.word for each in blind] == ["unknown", "fail"]
+    plain = [replace(found, estimate=nats) for nats in (0.02 * PLAIN - 1e-9, 0.02 * PLAIN)]
+    assert [reach_verdict(known(each, Power("a bias", 0.0))).word for each in plain] == ["unknown", "fail"]
     assert blind[0].sentence.startswith("An excess (")

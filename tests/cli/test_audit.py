@@ -276,9 +276,7 @@ def test_session_models_are_audited_given_the_clicks_above(world: Path, tmp_path
         "--labels", world / "world.truth.parquet", "--json",
     )  # fmt: skip
     dctr, ubm = done.json["models"]
-    excess, power = dctr["cmip"]["excess"], dctr["cmip"]["power"]["value"]
-    assert excess["p_value"] <= 0.025 and excess["estimate"] > excess["least"]
-    assert (dctr["verdict"], dctr["in_sample"]) == ("fail" if power > 0.05 else "unknown", True), dctr["sentence"]
+    assert (dctr["verdict"], dctr["in_sample"]) == ("fail", True), dctr["sentence"]
     assert ubm["verdict"] != "fail", ubm["sentence"]
     assert dctr["conditional_perplexity"] == pytest.approx(dctr["perplexity"])
     assert ubm["conditional_perplexity"] != ubm["perplexity"]

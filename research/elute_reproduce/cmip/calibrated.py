@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from elute.auditing.cmip.calibrated import AGAINST, CLEAR, LEVEL, SLIGHT, Excess, Power, calibrate
 from elute.auditing.cmip.metric import cmip
-from elute.auditing.verdict import BLIND, ENOUGH, Evidence, reach_verdict
+from elute.auditing.verdict import BLIND, ENOUGH, PLAIN, Evidence, reach_verdict
 from elute_reproduce.cmip.sparse_world import MODELS, NOISE, SPREAD, WIDTH, draw_correlated, draw_log, fit_model
 from elute_reproduce.result import Claim, ComparedValue, Reproduction
 from elute_reproduce.study import Study
@@ -82,7 +82,7 @@ def run(study: Study, sizes: tuple[LogSize, ...] = SIZES) -> Reproduction:
             f"{DRAWS} redrawn logs for each null and {POWER_DRAWS} for power, against {AGAINST}; `elute audit` takes "
             f"79 and 40. A model fails where p is at most {LEVEL} and the excess at least {CLEAR:g} standard deviations"
             f" of the null and {SLIGHT:.0%} of what that bias gives, unless power is {BLIND:.0%} or "
-            f"less; it passes where power is {ENOUGH:.0%} or more.",
+            f"less and the excess below {PLAIN:g} times that; it passes where power is {ENOUGH:.0%} or more.",
             "published: how often the p-value of CMIP as published is 0.05 or less.",
             f"Dependence: {SIZE_QUERIES} queries of {WIDTH}, query effects in the policy's scores and in the model's, "
             f"which are otherwise independent given the grade; {study.seeds * SIZE_RUNS_A_SEED} draws of scores, "

@@ -12,9 +12,10 @@ from elute.auditing.cmip.calibrated import Excess, Power
 
 Word = Literal["pass", "fail", "unknown"]
 
-ENOUGH, BLIND = 0.8, 0.05
+ENOUGH, BLIND, PLAIN = 0.8, 0.05, 3.0
 """Power: what a pass needs, and what is too little to fail by. A test that finds the stated bias no more often than it
-may fail a right model tells nothing."""
+may fail a right model tells nothing, unless the bias is far larger than the stated one: the excess is then `PLAIN`
+times what fails a model."""
 
 
 class Evidence(NamedTuple):
@@ -56,7 +57,7 @@ def _judge_debiasedness(evidence: Evidence) -> Verdict:
         return Verdict("unknown", f"Whether it is debiased is not known: {evidence.missing}.")
     figures = f"excess {excess.estimate:.3f} nats, p = {excess.p_value:.2g}"
     known = f"{power.against} would have been found in {power.value:.0%} of draws"
-    if excess.is_bias and power.value > BLIND:
+    if excess.is_bias and (power.value > BLIND or excess.estimate >= PLAIN * excess.least):
         return Verdict(
             "fail",
             "Not debiased: among items of one grade, its relevance follows the order of the logging policy more than "
