@@ -8,6 +8,7 @@ partition to partition. DuckDB keeps to its own part of the limit and spills to 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -90,9 +91,10 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
         return found
 
     def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
-        """The forests of all partitions in one, and the sums of their totals."""
+        """The forests of all partitions in one, and the sums of their totals. Cells are kept for what comes after."""
         totals, queries = Totals(len(survey.keys)), QueryTable(self._source.connection, self._source.translate_errors)
-        for partition in self._count_partitions(roles, survey, progress):
+        count = self._keep_partitions if self._files is None else self._count_partitions
+        for partition in count(roles, survey, progress):
             found = summarise_cells(partition, len(survey.keys))
             totals.include(found)
             if found.queries is not None:
@@ -139,11 +141,18 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
     def _count_cells(self, roles: Roles, survey: Survey, progress: Progress) -> CellFiles:
         """Counted once."""
         if self._files is None:
-            files = CellFiles(self._source.scratch, int(survey.impressions.sum()))
-            for number, found in enumerate(self._count_partitions(roles, survey, progress)):
-                files.add(number, found)
-            self._files = files
+            deque(self._keep_partitions(roles, survey, progress), maxlen=0)
+        if self._files is None:
+            raise AssertionError("the partitions were not counted to their end")
         return self._files
+
+    def _keep_partitions(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[CountedCells]:
+        """Every partition's cells, which also go to files."""
+        files = CellFiles(self._source.scratch, int(survey.impressions.sum()))
+        for number, found in enumerate(self._count_partitions(roles, survey, progress)):
+            files.add(number, found)
+            yield found
+        self._files = files
 
     def _name_reader(self, roles: Roles, survey: Survey, files: CellFiles) -> Callable[[int], pa.Table]:
         """The item columns by partition. They are read from the log, all at once, when first asked for."""
