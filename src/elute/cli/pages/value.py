@@ -127,8 +127,10 @@ def _describe_switch(test: Fields) -> str:
 
 def _make_table(*columns: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for at, column in enumerate(columns):
-        table.add_column(column, justify="left" if at in (0, len(columns)) else "right", overflow="fold")
+    name, *figures = columns
+    table.add_column(name, no_wrap=True)
+    for column in figures:
+        table.add_column(column, justify="right", overflow="fold")
     return table
 
 
