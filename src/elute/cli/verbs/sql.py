@@ -15,10 +15,6 @@ Examples:
   elute sql analytics.clicks --dialect bigquery
   elute sql clicks --dialect snowflake --where "day = '2026-11-14'" --session session_id
   elute sql clicks --dialect postgres --bias 'position + device' --max-position 10
-
-\b
-Export the result as Parquet, and give it to elute:
-  elute count --from-cells cells.parquet --out counts
 """
 
 
@@ -38,7 +34,7 @@ def sql(table: str, dialect: str, as_json: bool, **options: Any) -> None:
     """Print the statement that counts a log's cells in the warehouse where it is.
 
     Nothing is run. TABLE is a table or view, as in schema.table; --where is written in the warehouse's own SQL. Give
-    the result, exported as Parquet, to 'elute count --from-cells'.
+    the result, exported as Parquet, to 'elute count --from-cells cells.parquet --out counts'.
     """
     from elute.verbs.sql import sql as run
 
