@@ -24,7 +24,7 @@ from elute.simulation.layouts import simulate_layouts
 
 pytest.importorskip("sqlglot")
 
-DIALECTS = {in_duckdb: "duckdb", in_sqlite: "sqlite", in_spark: "spark"}
+DIALECTS: dict[Warehouse, str] = {in_duckdb: "duckdb", in_sqlite: "sqlite", in_spark: "spark"}
 
 
 @pytest.fixture(scope="session")
@@ -236,7 +236,7 @@ def test_counts_that_are_none_are_refused(shown: object, click: object, tmp_path
 
 @pytest.mark.parametrize("value", [True, 1, 1.0, "true", " TRUE ", "1"])
 def test_clicks_of_any_type(value: object, tmp_path: Path) -> None:
-    none: Any = "false" if isinstance(value, str) else type(value)(0)
+    none: Any = "false" if isinstance(value, str) else {bool: False, int: 0, float: 0.0}[type(value)]
     table = pa.table({"query_id": ["a", "a"], "doc_id": [1, 2], "position": [1, 2], "click": pa.array([value, none])})
     for run in (in_duckdb, in_sqlite):
         assert elute.count(export(run, table, tmp_path), tmp_path / "out", from_cells=True).clicks == 1
@@ -275,7 +275,7 @@ def test_names_that_would_break_out(run: Warehouse) -> None:
     """As columns of items, and each as the table's own."""
     named = {name: [n % 2 for n in range(3)] for name in HOSTILE}
     columns = {**named, "bias;'\"": [1, 2, 1], "click;'\"": [1, 0, 0]}
-    roles = {"query": HOSTILE[0], "item": HOSTILE, "bias": ["bias;'\""], "click": "click;'\""}
+    roles: dict[str, Any] = {"query": HOSTILE[0], "item": HOSTILE, "bias": ["bias;'\""], "click": "click;'\""}
     assert_same(run, pa.table(columns), name=HOSTILE[3], **roles)
     for name in HOSTILE[:3] + HOSTILE[4:]:
-        assert run(pa.table(columns), name, elute.sql(name, DIALECTS[run], **roles).statement).num_rows == 2  # type: ignore[arg-type]
+        assert run(pa.table(columns), name, elute.sql(name, DIALECTS[run], **roles).statement).num_rows == 2

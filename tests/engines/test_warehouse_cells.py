@@ -66,9 +66,12 @@ def test_roles_are_found_or_compared(cells: Path, tmp_path: Path) -> None:
         ({"click": "other"}, "no column 'other'"),
         ({"where": "position < 3"}, "filter in the statement, with `elute.sql`"),
         ({"max_position": 3}, "filter in the statement, with `elute.sql`"),
+        ({"engine": "spark"}, "the cells are counted already"),
     ):
         with pytest.raises(elute.EluteError, match=problem):
             count(cells, tmp_path / "refused", **options)
+    with pytest.raises(elute.EluteError, match="give their paths"):
+        count(pq.read_table(cells), tmp_path / "refused")
     assert not (tmp_path / "refused").exists()
 
 
@@ -76,7 +79,7 @@ def test_roles_are_given_where_nothing_is_said_of_them(tmp_path: Path) -> None:
     """A statement of one's own, with the sums by their names."""
     table = repeated(SPARSE)
     pq.write_table(table, tmp_path / "log.parquet")
-    roles = {"bias": "position,device", "item": "doc_id", "query": "query_id"}
+    roles: dict[str, Any] = {"bias": "position,device", "item": "doc_id", "query": "query_id"}
     own = pq.read_table(export(in_duckdb, table, tmp_path, **roles)).drop_columns(
         ["elute_about", "elute_rows_read", "elute_rows_in_all"]
     )

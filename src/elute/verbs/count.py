@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack, cast
+from typing import Unpack
 
 from elute._util.paths import refuse_harm
 from elute._util.text import format_count as spell_count
@@ -45,7 +45,7 @@ def count(
     for `elute.read_log`.
     """
     refuse_harm(out, [name_source(log)], folder=True)
-    opened = read_cells(cast(str, log), **columns) if from_cells else as_log(log, **columns)
+    opened = read_cells(log, **columns) if from_cells else as_log(log, **columns)
     about = opened.save_counts(out, progress)
     survey = opened.survey
     return Counted(

@@ -35,12 +35,17 @@ def as_check(
     return check(as_log(source, **options), target_log_se=target_log_se, progress=progress)
 
 
-def read_cells(source: str | Path | Sequence[str | Path], **given: Unpack[LogOptions]) -> ClickLog:
+def read_cells(source: LogSource, **given: Unpack[LogOptions]) -> ClickLog:
     """A log by its cells, which the statement of `elute.sql` counted where the log is."""
     options = {**DEFAULTS, **given}
+    parts = source if isinstance(source, list | tuple) else [source]
+    if not parts or not all(isinstance(part, str | Path) for part in parts):
+        raise EluteError("`from_cells=` reads Parquet files; give their paths")
+    if options["engine"] != DEFAULTS["engine"]:
+        raise EluteError(f"`engine='{options['engine']}'`: the cells are counted already; leave it out")
     if options["threads"] is not None:
         use_threads(options["threads"])
-    paths = as_paths(source)
+    paths = tuple(map(str, parts))
     require_names(paths)
 
     def name_roles(columns: list[str]) -> AboutCells:
