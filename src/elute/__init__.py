@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from elute.verbs.repair import merge, swap
     from elute.verbs.report import report
     from elute.verbs.simulate import Simulated, simulate
+    from elute.verbs.sql import Statement, sql
     from elute.verbs.train import Trained, train
     from elute.verbs.value import value
 
@@ -79,6 +80,7 @@ _HOMES = {
     "RegressionEM": "elute.estimate.models.em",
     "Report": "elute.reporting.page",
     "Simulated": "elute.verbs.simulate",
+    "Statement": "elute.verbs.sql",
     "SwapPlan": "elute.repair.plan",
     "Trained": "elute.verbs.train",
     "TwoTower": "elute.estimate.models.two_tower",
@@ -99,6 +101,7 @@ _HOMES = {
     "read_log": "elute.log",
     "report": "elute.verbs.report",
     "simulate": "elute.verbs.simulate",
+    "sql": "elute.verbs.sql",
     "swap": "elute.verbs.repair",
     "train": "elute.verbs.train",
     "value": "elute.verbs.value",
@@ -131,6 +134,7 @@ __all__ = [
     "RegressionEM",
     "Report",
     "Simulated",
+    "Statement",
     "SwapPlan",
     "Trained",
     "TwoTower",
@@ -152,6 +156,7 @@ __all__ = [
     "read_log",
     "report",
     "simulate",
+    "sql",
     "swap",
     "train",
     "value",

@@ -33,7 +33,7 @@ from elute.cells.roles import (
 )
 from elute.cells.structure import Structure, structure_from_counts
 from elute.cells.survey import Survey
-from elute.engines.base import Chunked, Distributed, Engine, Filterable
+from elute.engines.base import Chunked, Distributed, Engine, Filterable, Precounted
 from elute.engines.counts_folder.engine import CountsEngine
 from elute.engines.counts_folder.layout import AboutCounts, is_counts
 from elute.engines.counts_folder.partitioned import PartitionedCountsEngine
@@ -214,7 +214,7 @@ def read_log(
     elif is_counts(source):
         held = CountsEngine(source, spill) if memory is None else PartitionedCountsEngine(source, memory, spill)
         try:
-            return _open_counts(held, source, options, filters)
+            return open_counts(held, source, options, filters)
         except BaseException:
             held.close()
             raise
@@ -236,7 +236,7 @@ def read_log(
     return ClickLog(opened, roles, source, options, filters)
 
 
-def _open_counts(engine: CountsEngine, source: object, options: Mapping[str, Any], filters: Filters) -> ClickLog:
+def open_counts(engine: Precounted, source: object, options: Mapping[str, Any], filters: Filters) -> ClickLog:
     """Counts know their roles: what was not asked for otherwise is as it was when they were made."""
     mine = engine.roles
     query, doc, item, bias, click = (options[name] for name in ("query", "doc", "item", "bias", "click"))

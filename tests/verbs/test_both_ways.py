@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from pyarrow.csv import write_csv
 
@@ -215,6 +217,17 @@ def test_report(broken: Path, plan: Path, fitted: Path, tmp_path: Path) -> None:
     page = out.read_bytes()
     elute.report(broken, out, plan=plan, fits=[fitted])
     assert out.read_bytes() == page
+
+
+def test_sql_and_its_cells(sound: Path, tmp_path: Path) -> None:
+    pytest.importorskip("sqlglot")
+    found = elute.sql("log", "duckdb", session="session_id", max_position=4)
+    compare(found, "sql", "log", "--dialect", "duckdb", "--session", "session_id", "--max-position", 4)
+    with closing(duckdb.connect()) as connection:
+        connection.execute(f"CREATE VIEW log AS SELECT * FROM '{sound}'")
+        connection.sql(found.statement).write_parquet(str(tmp_path / "cells.parquet"))
+    counted = elute.count(tmp_path / "cells.parquet", tmp_path / "counts", from_cells=True)
+    compare(counted, "count", "--from-cells", tmp_path / "cells.parquet", "--out", tmp_path / "counts")
 
 
 def test_value(sound: Path, broken: Path, plan: Path, fitted: Path, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ BESIDE = {
     "convert": "Write a log of another format as the Parquet that the other commands read: a row for every result "
     "shown.",
     "count": "Count a log once; then give the folder of counts to the other verbs in its place.",
+    "sql": "Print the statement that counts a log's cells in the warehouse where it is.",
     "train": "Learn a ranker from the clicks of a log and features of its documents.",
     "rank": "Score documents with a ranker that `elute train` left in DIR; a higher score ranks higher.",
     "simulate": "A click log whose truth is known: real documents and grades, a policy that ranks, a user who clicks.",

@@ -69,7 +69,7 @@ def _continue(plan: str, new: tuple[str, ...], given: dict[str, Any]) -> None:
     from elute.cli.pages import following as page
     from elute.cli.progress import Reporter
     from elute.verbs.follow import follow
-    from elute.verbs.plans import as_plan
+    from elute.verbs.source import as_plan
 
     refuse_harm(given["out"], [as_plan(plan).provenance.log])
     columns = {name: given[name] for name in DEFAULTS}

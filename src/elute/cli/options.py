@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY
 from elute.cli.types import MemoryType, PathType, typed
 from elute.results.invocation import DEFAULTS, Invocation
+
+if TYPE_CHECKING:
+    from elute.log import ClickLog
 
 FILES = PathType(readable=False)
 """File names, completed in a shell; globs and tables too, so whether one can be read is said when it is."""
@@ -32,11 +35,7 @@ _FILTERS = (
 )
 """Which rows of a log to read."""
 
-_OPTIONS = (
-    click.argument("sources", metavar="LOG...", nargs=-1, required=True, type=FILES),
-    click.option(
-        "--query", type=typed("query"), metavar="COL", default=DEFAULT_QUERY, show_default=True, help="The query's id."
-    ),
+_COLUMNS = (
     click.option(
         "--doc", type=typed("doc"), metavar="COL", default=DEFAULT_DOC, show_default=True, help="The document's id."
     ),
@@ -74,6 +73,15 @@ _OPTIONS = (
         metavar="COL",
         help="The id of a page or a user: whose clicks depend on each other.",
     ),
+)
+"""What columns mean, but for the query's."""
+
+_OPTIONS = (
+    click.argument("sources", metavar="LOG...", nargs=-1, required=True, type=FILES),
+    click.option(
+        "--query", type=typed("query"), metavar="COL", default=DEFAULT_QUERY, show_default=True, help="The query's id."
+    ),
+    *_COLUMNS,
     *_FILTERS,
     click.option("--exact", is_flag=True, help="Tell items apart by value, not by a 64-bit hash. Slower."),
     click.option(
@@ -131,6 +139,13 @@ def adds_filters(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def names_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say what columns mean, but for the query's."""
+    for option in reversed(_COLUMNS):
+        command = option(command)
+    return command
+
+
 def reads_log(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options above; it receives the opened log, the invocation and a progress callback."""
 
@@ -139,11 +154,13 @@ def reads_log(command: Callable[..., None]) -> Callable[..., None]:
         from elute.cli.progress import Reporter
         from elute.log import read_log
 
+        read: Callable[..., ClickLog] = read_log
+        if given.pop("from_cells", False):
+            from elute.verbs.source import read_cells
+
+            read = read_cells
         options = {option: given.pop(option) for option in DEFAULTS}
-        with (
-            Reporter() as progress,
-            read_log(list(sources) if len(sources) > 1 else sources[0], **options) as log,
-        ):
+        with Reporter() as progress, read(list(sources) if len(sources) > 1 else sources[0], **options) as log:
             command(log=log, call=Invocation(sources, options), progress=progress, **given)
 
     for option in reversed(_OPTIONS):

@@ -74,6 +74,13 @@ class Filterable(Engine, Protocol):
         """From now on only the rows that pass; to be asked for before anything else."""
 
 
+class Precounted(Filterable, Protocol):
+    """An engine of what was counted before, with columns and filters that stay."""
+
+    roles: Roles
+    filters: Filters
+
+
 @runtime_checkable
 class Distributed(Engine, Protocol):
     """An engine that answers a check where the cells are, without handing them over."""

@@ -27,6 +27,12 @@ _COLUMN = Text("a column's name")
 _COLUMNS = Texts("a column's name, or several")
 _DAYS = Number(1e-6, 1e6)
 
+DIALECTS = (
+    *("bigquery", "clickhouse", "databricks", "duckdb", "mysql", "postgres", "redshift", "snowflake", "spark"),
+    *("sqlite", "trino"),
+)
+"""Of SQL, that a statement can be written in."""
+
 OPTIONS: dict[str, Kind] = {
     # reading a log
     "query": _COLUMN,
@@ -120,6 +126,10 @@ OPTIONS: dict[str, Kind] = {
     "kind": Text("the name of a format"),
     "skip_malformed": Flag(),
     "seeds": Whole(1, 10**6),
+    # warehouses
+    "table": Text("a table's name, such as schema.table"),
+    "dialect": OneOf(words=DIALECTS),
+    "from_cells": Flag(),
     # all
     "out": PathName(),
 }

@@ -18,7 +18,7 @@ from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan
-from elute.verbs.plans import PlanSource, as_merge_plan, as_plan
+from elute.verbs.source import PlanSource, as_merge_plan, as_plan
 
 if TYPE_CHECKING:  # a plain check does without what these import
     from elute.bounds.bounds import Bounds

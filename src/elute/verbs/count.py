@@ -13,7 +13,7 @@ from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
 from elute.results.card import Card
-from elute.verbs.source import name_source
+from elute.verbs.source import name_source, read_cells
 
 
 class Counted(Recorded):
@@ -30,14 +30,22 @@ class Counted(Recorded):
 
 
 @takes()
-def count(log: LogSource, out: str | Path, *, progress: Progress = silent, **columns: Unpack[LogOptions]) -> Counted:
+def count(
+    log: LogSource,
+    out: str | Path,
+    *,
+    from_cells: bool = False,
+    progress: Progress = silent,
+    **columns: Unpack[LogOptions],
+) -> Counted:
     """Count a log once, into a folder that the other verbs then take in its place.
 
     The counts remember the columns and filters they were made with and the files they were made from, and are refused
-    when those have changed. `columns`: as for `elute.read_log`.
+    when those have changed. `from_cells`: `log` is Parquet, the result of the statement of `elute.sql`. `columns`: as
+    for `elute.read_log`.
     """
     refuse_harm(out, [name_source(log)], folder=True)
-    opened = as_log(log, **columns)
+    opened = read_cells(log, **columns) if from_cells else as_log(log, **columns)
     about = opened.save_counts(out, progress)
     survey = opened.survey
     return Counted(

@@ -27,7 +27,7 @@ from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan
 from elute.verbs.holdout import TIME, By, score_fit, split_log
-from elute.verbs.plans import PlanSource, as_merge_plan
+from elute.verbs.source import PlanSource, as_merge_plan
 
 SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn", "ncm", "cacm")
 """As in `elute.clicks`, less the pbm that is among the others; they read whole pages and need `session=`."""

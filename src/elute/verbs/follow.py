@@ -22,7 +22,7 @@ from elute.repair.looks.following import Following
 from elute.repair.looks.look import follow_plan
 from elute.repair.plan import SwapPlan
 from elute.results.invocation import DEFAULTS
-from elute.verbs.plans import PlanSource, as_plan
+from elute.verbs.source import PlanSource, as_plan
 
 
 def follow(

@@ -19,8 +19,7 @@ from elute.reporting.sections.verdicts import read_audit
 from elute.results.base import Result
 from elute.valuing.value import Value
 from elute.verbs.audit import FitSource
-from elute.verbs.plans import PlanSource, as_plan
-from elute.verbs.source import name_source
+from elute.verbs.source import PlanSource, as_plan, name_source
 
 
 @takes()

@@ -24,8 +24,7 @@ from elute.simulation.swaps import draw_swapped_pages
 from elute.simulation.users.registry import build_user
 from elute.simulation.users.registry import settings_of as settings_of_user
 from elute.simulation.world import World, draw_pages, spawn_streams
-from elute.verbs.plans import PlanSource, as_plan
-from elute.verbs.source import as_paths
+from elute.verbs.source import PlanSource, as_paths, as_plan
 
 Settings = Mapping[str, object]
 

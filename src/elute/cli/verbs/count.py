@@ -26,6 +26,7 @@ Examples:
 @click.command(epilog=_EPILOG)
 @reads_log
 @click.option("--out", required=True, type=PathType(file_okay=False), help="Folder to write the counts to.")
+@click.option("--from-cells", is_flag=True, help="LOG is what the statement of 'elute sql' gave, as Parquet.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 def count(log: ClickLog, call: Invocation, progress: Progress, out: str, as_json: bool) -> None:
     """Count a log once; then give the folder of counts to the other verbs in its place.

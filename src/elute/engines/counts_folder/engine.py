@@ -76,12 +76,7 @@ class CountsEngine:
 
     def find_problems(self, roles: Roles) -> list[str]:
         """Other columns than those that were counted. How they act together is no matter of counting."""
-        mine = self.roles.to_dict()
-        return [
-            f"these counts were made with {part} {_to_text(mine[part])}, not {_to_text(asked)}; count the log again"
-            for part, asked in roles.to_dict().items()
-            if part != "formula" and asked != mine[part]
-        ]
+        return compare_roles(self.roles, roles)
 
     def survey(self, roles: Roles) -> Survey:
         table = self._files.factors
@@ -139,6 +134,16 @@ class CountsEngine:
             return self._files.members(0, counts.item_impressions)
         query, every = self._files.query_of_item(), np.arange(counts.n_items, dtype=np.int32)
         return Membership(self._files.queries, query, every, counts.item_impressions)
+
+
+def compare_roles(counted: Roles, asked: Roles) -> list[str]:
+    """A sentence for each part in which columns that were counted are not those that are asked for."""
+    mine = counted.to_dict()
+    return [
+        f"these counts were made with {part} {_to_text(mine[part])}, not {_to_text(wanted)}; count the log again"
+        for part, wanted in asked.to_dict().items()
+        if part != "formula" and wanted != mine[part]
+    ]
 
 
 def _to_text(value: object) -> str:

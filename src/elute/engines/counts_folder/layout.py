@@ -51,20 +51,19 @@ class AboutCounts(TypedDict):
 _NAME = maybe(text)
 _NAMES = each(text, least=1, unique=True)
 
+ROLES = record(
+    {"item": _NAMES, "bias": _NAMES, **dict.fromkeys(("query", "click", "impressions", "session"), _NAME)},
+    {"formula": text},
+    closed=True,
+)
+"""What `Roles` are like in JSON."""
+
 ABOUT = record(
     {
         "format": whole(),
         "log": text,
         "source": each(source_state),
-        "roles": record(
-            {
-                "item": _NAMES,
-                "bias": _NAMES,
-                **dict.fromkeys(("query", "click", "impressions", "session"), _NAME),
-            },
-            {"formula": text},
-            closed=True,
-        ),
+        "roles": ROLES,
         **dict.fromkeys(("rows", "usable", "unshown", "repeats_on_page", "items", "cells"), whole()),
         "nulls": mapping(whole()),
         "queries": maybe(whole(most=2**31 - 1)),

@@ -8,8 +8,9 @@ are compared by value every time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +41,14 @@ LOOKED_AT = 2_000_000
 
 ROWS_AN_ITEM = 16
 """A guess, to spare the table of items most of its growth; a wrong one costs time, nothing else."""
+
+
+class Weighed(NamedTuple):
+    """A sum over all rows, over those without a null in some columns, and over those with one in each."""
+
+    rows: int
+    complete: int
+    nulls: dict[str, int]
 
 
 class DuckDBEngine(KeyedRows):
@@ -132,6 +141,15 @@ class DuckDBEngine(KeyedRows):
             clicks=table["elute_clicked"].to_numpy(),
             filtered=0 if self._rows_before is None else self._rows_before - rows,
         )
+
+    def sum_by_nulls(self, weight: str, columns: Sequence[str]) -> Weighed:
+        """What a column adds up to, where rows stand for others."""
+        named = [quoting.name(column) for column in columns]
+        missing = [f"sum({quoting.name(weight)}) FILTER ({name} IS NULL)" for name in named]
+        full = f"sum({quoting.name(weight)}) FILTER ({' AND '.join(f'{name} IS NOT NULL' for name in named)})"
+        sums = ", ".join(f"coalesce({one}, 0)::BIGINT" for one in (f"sum({quoting.name(weight)})", full, *missing))
+        rows, complete, *nulls = self._source.query_row(f"SELECT {sums} FROM {self._source.relation}")
+        return Weighed(rows, complete, {column: n for column, n in zip(columns, nulls, strict=True) if n})
 
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         """Over the bipartite graph of items and factors. First the beginning of the log, streamed: once all factors are
