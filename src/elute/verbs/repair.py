@@ -126,11 +126,6 @@ def swap(
     if (relevance is None) != (propensity is None):
         raise EluteError("give both `relevance=` and `propensity=`, or neither (then both are fitted)")
     verdict = as_check(check, progress, TARGET, **columns)
-    if verdict.log.roles.formula is not None:
-        raise EluteError(
-            f"swaps are planned for every combination of bias values by itself, not under "
-            f"'{verdict.log.roles.formula}': plan merges (`elute.merge`), or join the columns of `bias=` by commas"
-        )
     limits = constraints or Constraints(
         max_position_change=max_position_change,
         only_positions=only_positions,
