@@ -76,7 +76,9 @@ def test_parts_are_put_where_their_positions_suggest(shape: str) -> None:
     found = align_parts(apart, np.full(10, 1e6), ways(part), np.zeros(10, np.int64), position)
     assert found == pytest.approx(truth, rel=0.03)
     two = np.tile(truth, 2) * np.repeat([1.0, 0.4], 10)
-    devices = align_parts(two, np.full(20, 1e6), ways(np.repeat([0, 1], 10)), np.repeat([0, 1], 10), np.tile(position, 2))
+    devices = align_parts(
+        two, np.full(20, 1e6), ways(np.repeat([0, 1], 10)), np.repeat([0, 1], 10), np.tile(position, 2)
+    )
     assert devices == pytest.approx(np.tile(truth, 2), rel=1e-6)  # at the same positions, parts are alike
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from elute.cells.factors import to_rows
 from elute.checking.check import Check
+from elute.identify.effects.design import find_design
 from elute.progress import Progress, silent
 from elute.repair.allowed import Allowed
 from elute.repair.plan import MergePlan, SwapPlan
@@ -106,7 +107,8 @@ def plan_swaps(
     chosen, unspent = _Chosen.of_links(links), 0
     if budget is not None:
         cells, effects = to_fitted_cells(check.counts, expected), find_effects(check)
-        spent = spend_within(cells, chosen.swaps, ground.list_more(), free, budget, objective, effects)
+        more, design = ground.list_more(), find_design(factors)
+        spent = spend_within(cells, chosen.swaps, more, free, budget, objective, effects, design)
         chosen, unspent = _Chosen(spent.swaps, spent.impressions), spent.unspent
     swaps = chosen.swaps
     shown = show_exchanged(ground.traffic, movable, swaps.item, swaps.target, swaps.query, chosen.impressions)

@@ -18,7 +18,7 @@ from elute.estimate.solve.standard_errors import link_informed
 from elute.identify.effects.classes import join_classes
 from elute.identify.effects.design import find_design
 from elute.kernels.unionfind import find_roots, singletons
-from elute.known.covariance import find_covariance, find_tied_covariance
+from elute.known.covariance import measure_covariance
 from elute.repair.swapping.expected import Outlook
 
 Floats = NDArray[np.float64]
@@ -89,8 +89,7 @@ class Forecast:
         link_informed(self._offsets, self._factor, w, parent)
         label = join_classes(find_roots(parent), self._factors)
         part = np.unique(label, return_inverse=True)[1].reshape(-1)
-        given = cells, w, self._expected.propensity, part.astype(np.int32)
-        found = find_covariance(*given) if self._design is None else find_tied_covariance(self._design, *given)
+        found = measure_covariance(self._design, cells, w, self._expected.propensity, part.astype(np.int32))
         return Errors(np.sqrt(found.variance * self._effect), part, found.reference)
 
 

@@ -3,12 +3,13 @@
 A link between two parts may rest on several items: each gives I(n) = 1/(1/S + (1 - p)/(n·p)) in n impressions, about
 the ratio of propensities across it, and these add up. A link is to have 1/se² in all. Parts are joined by a spanning
 tree, by the links of least cost (Eq. 3, as in Algorithm 2) among those whose queries have the traffic, then by those
-which come closest. Where a formula ties factors the tree needs fewer links than it has edges
-(`elute.identify.effects.independent`), and swaps between different parts may make the same comparison: they are one
-link. A swap that tells a ratio tells its c-th power with c² times the variance, so that among those of one link it
-counts 1/c² times, c the power that makes it the longest comparison. Within a link the items that can tell most are taken until they could give twice what is needed, and
+which come closest. Within a link the items that can tell most are taken until they could give twice what is needed, and
 share the impressions so that the fewest do: n = S/ω·(√(ω/λ) - 1), ω = p/(1 - p), with one λ for all. A query lends one
 item to a link, and its pages that may be changed are shared evenly by the links that want them.
+
+Where a formula ties factors, fewer links do than a tree has (`elute.identify.effects.independent`), and swaps between
+different parts may make the same comparison: they are one link. A swap whose ratio is the c-th power of what the link
+compares counts c² times there. The longest comparison, to which `se` belongs, has c = 1.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def root_parts(part: Ints) -> Roots:
 def join_parts(part: Ints, pairs: NDArray[np.integer], factors: pa.Table) -> Ints:
     """By part, its number once the factors of these pairs are comparable."""
     joined = _number(join_classes(merge_edges(root_parts(part), pairs.astype(np.int32)), factors))
-    return joined[np.unique(part, return_index=True)[1]]
+    return np.asarray(joined[np.unique(part, return_index=True)[1]])
 
 
 def _number(labels: NDArray[np.integer]) -> Ints:
