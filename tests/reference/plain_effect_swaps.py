@@ -40,7 +40,7 @@ def compare(known: Sequence[Row], a: Row, b: Row) -> Compared:
 
 
 def choose_cheapest(rows: Sequence[Row], differences: Sequence[Row], swaps: Sequence[PlainSwap]) -> float | None:
-    """The least sum of costs of swaps after which all rows are compared, None where no set does it. A swap's cost is its
+    """The least sum of costs of swaps after which all rows are compared, None where no set does it. A swap costs its
     price times the square of how many times the longest comparison of its direction is longer; of the swaps of a query
     in a direction only the one counts that tells most, by the same measure."""
     known = reduce_rows(differences)

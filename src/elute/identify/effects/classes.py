@@ -28,3 +28,9 @@ def number_classes(keys: NDArray[np.int64]) -> NDArray[np.int32]:
     """The first row that has the same numbers, of every row."""
     _, first, code = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return first[code.ravel()].astype(np.int32)
+
+
+def root_classes(number: NDArray[np.integer]) -> NDArray[np.int32]:
+    """For every factor the smallest of its class, from the class's number."""
+    first, member = np.unique(number, return_index=True, return_inverse=True)[1:]
+    return np.asarray(first[member.ravel()], np.int32)

@@ -25,6 +25,7 @@ from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 from elute.estimate.priors.gamma import expect_items, fit_population, know_items
 from elute.estimate.solve.problem import Problem, total_by_factor
+from elute.identify.effects.classes import root_classes
 from elute.identify.effects.constraints import constrain
 from elute.identify.effects.design import find_design
 from elute.identify.effects.independent import keep_independent
@@ -36,7 +37,7 @@ from elute.repair.features import bias_features
 from elute.repair.merge import find_minimum_merges
 from elute.repair.plan import MergePlan
 from elute.repair.swapping.movable import number_kinds
-from elute.repair.swapping.parts import find_parts, join_parts, root_parts
+from elute.repair.swapping.parts import find_parts, join_parts
 from elute.repair.swapping.scale import align_parts, find_ways
 
 Floats = NDArray[np.float64]
@@ -108,7 +109,7 @@ def _find_pairs(counts: Counts, part: Ints, first: MergePlan | None, alike: list
     if not joined.any():
         return given
     more = find_minimum_merges(bias_features(factors, alike or None), joined)[0]
-    return np.concatenate((given, more[keep_independent(more, root_parts(joined), factors)]))
+    return np.concatenate((given, more[keep_independent(more, root_classes(joined), factors)]))
 
 
 def _fit(counts: Counts, pairs: Ints, part: Ints | None, progress: Progress) -> tuple[Floats, Floats, Floats]:

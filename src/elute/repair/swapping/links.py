@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.identify.effects.classes import root_classes
 from elute.identify.effects.independent import compare_pairs, keep_independent
 from elute.kernels.unionfind import join_edges, singletons
 from elute.repair.swap import compute_costs
 from elute.repair.swapping.expected import Outlook
 from elute.repair.swapping.feasible import FeasibleSwaps
-from elute.repair.swapping.parts import root_parts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -60,7 +60,7 @@ def find_links(
     np.minimum.at(cost, member, price(candidates, expected._replace(relevance=expected.typical)) / weight)
     enough = reach >= needed
     order = np.lexsort((pairs[:, 1], pairs[:, 0], np.where(enough, cost, -reach), ~enough))
-    root = root_parts(expected.part)
+    root = root_classes(expected.part)
     chosen = order[join_edges(singletons(len(root)), pairs[order, 0], pairs[order, 1])]
     chosen = chosen[keep_independent(pairs[chosen], root, factors)]
     rows = np.argsort(member, kind="stable")
@@ -85,7 +85,7 @@ def _choose_items(
 ) -> tuple[FeasibleSwaps, Ints, Ints, Floats]:
     """The strongest swap of every query for every comparison of parts; the comparisons, each by the first factors of
     two parts; the comparison of each swap, and how much it counts there."""
-    root = root_parts(expected.part)
+    root = root_classes(expected.part)
     first = np.unique(expected.part, return_index=True)[1]
     ends = np.sort(np.column_stack((first[expected.home[candidates.item]], root[candidates.target])), axis=1)
     member, length = compare_pairs(ends, root, factors)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsqr
 
+from elute.identify.effects.classes import root_classes
 from elute.identify.effects.design import find_design
 from elute.kernels.forest import spanning_edges
-from elute.repair.swapping.parts import root_parts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ def find_ways(part: Ints, factors: pa.Table) -> csr_array:
         return csr_array((np.ones(n), (np.arange(n), part)))
     if design.size > _DENSE:
         return csr_array((n, 1))
-    x, links = design.matrix, spanning_edges(root_parts(part))
+    x, links = design.matrix, spanning_edges(root_classes(part))
     known = csr_array(x[links[:, 1]] - x[links[:, 0]])
     value, vector = np.linalg.eigh((known.T @ known).toarray())
     return csr_array(x @ vector[:, value <= _OPEN * max(float(value.max(initial=0.0)), 1.0)])
