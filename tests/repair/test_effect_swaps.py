@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import elute
 from conftest import call_elute
-from elute.identify.effects.classes import root_classes
+from elute.identify.effects.classes import join_pairs, root_classes
 from elute.identify.effects.design import find_design
 from elute.repair.allowed import Allowed
 from elute.repair.swapping.exchange import show_exchanged
@@ -26,7 +26,7 @@ from elute.repair.swapping.feasible import list_swaps
 from elute.repair.swapping.forecast import Forecast, ShownAnew
 from elute.repair.swapping.links import find_links, price
 from elute.repair.swapping.movable import find_movable
-from elute.repair.swapping.parts import find_parts, join_parts
+from elute.repair.swapping.parts import find_parts
 from elute.repair.swapping.traffic import find_traffic
 from reference.plain_effect_swaps import PlainSwap, choose_cheapest, compare, count_classes
 from reference.plain_effects import Row, code_overcomplete, find_differences, reduce_rows, subtract
@@ -106,7 +106,7 @@ def test_the_cheapest_links_are_those_of_brute_force_and_join_all_that_any_swaps
         )
     ]
     swaps = [swap for link in links for swap in link.swaps.pairs.tolist()]
-    joined = join_parts(expected.part, np.array(swaps, np.int64).reshape(-1, 2), counts.factors)
+    joined = join_pairs(expected.part, np.array(swaps, np.int64).reshape(-1, 2), counts.factors)
     feasible = [subtract(coded[swap.source], coded[swap.target]) for swap in plain]
     assert joined.max() + 1 == count_classes(coded, [*differences, *feasible])
     least = choose_cheapest(coded, differences, plain)

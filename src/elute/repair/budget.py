@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from elute.errors import EluteError
 from elute.estimate.solve.resistance import DENSE, find_ground, find_variances
+from elute.identify.effects.classes import join_pairs
 from elute.identify.effects.design import EffectDesign
 from elute.kernels.unionfind import find_roots, join_edges, singletons
 from elute.repair.allowed import FittedCells
@@ -27,7 +28,6 @@ from elute.repair.spending.many import spend_on_many
 from elute.repair.spending.objective import Objective
 from elute.repair.spending.share import top_up
 from elute.repair.spending.supply import Supply
-from elute.repair.swapping.parts import join_parts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -122,7 +122,7 @@ def _join(component: NDArray[np.integer], links: Candidates, design: EffectDesig
     """The part of every factor once the links are shown."""
     label = component.astype(np.int64)
     if design is not None:
-        return join_parts(label, np.column_stack((links.source, links.target)), design.factors)[label]
+        return join_pairs(label, np.column_stack((links.source, links.target)), design.factors)[label]
     parent = singletons(int(label.max()) + 1)
     join_edges(parent, label[links.source], label[links.target])
     return find_roots(parent)[label]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from elute.cells.factors import to_rows
 from elute.checking.check import Check
+from elute.identify.effects.classes import join_pairs
 from elute.identify.effects.design import find_design
 from elute.progress import Progress, silent
 from elute.repair.allowed import Allowed
@@ -27,7 +28,6 @@ from elute.repair.swapping.forecast import Errors, Forecast, find_effects
 from elute.repair.swapping.links import PartLink, find_links, price
 from elute.repair.swapping.movable import Movable, find_movable
 from elute.repair.swapping.obstacles import Obstacle, find_obstacles
-from elute.repair.swapping.parts import join_parts
 from elute.repair.swapping.spending import spend_within
 from elute.repair.swapping.traffic import Traffic, count_pages, find_traffic
 
@@ -118,12 +118,12 @@ def plan_swaps(
     longest = float((changed / np.maximum(pages, 1)).max(initial=0.0)) / limits.share
     share = chosen.impressions / np.maximum(pages[chosen.swaps.query] * longest, 1e-9)
     lost = chosen.impressions * chosen.swaps.loss
-    joined = join_parts(expected.part, _Chosen.of_links(links).swaps.pairs, factors)
+    joined = join_pairs(expected.part, _Chosen.of_links(links).swaps.pairs, factors)
     obstacles = find_obstacles(ground.list_links, ground.traffic, expected, movable, allowed, ground.pages, joined)
     return SwapPlan(
         provenance=check.log.provenance(date),
         components_before=check.components,
-        components_after=int(join_parts(check.found.of_factor.astype(np.int64), swaps.pairs, factors).max()) + 1,
+        components_after=int(join_pairs(check.found.of_factor.astype(np.int64), swaps.pairs, factors).max()) + 1,
         cost=float(price(chosen.swaps, expected).sum()),
         swaps=_list_swaps(ground, chosen, share, lost, budget is not None),
         parts_before=expected.parts,

@@ -25,7 +25,7 @@ from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 from elute.estimate.priors.gamma import expect_items, fit_population, know_items
 from elute.estimate.solve.problem import Problem, total_by_factor
-from elute.identify.effects.classes import root_classes
+from elute.identify.effects.classes import join_pairs, root_classes
 from elute.identify.effects.constraints import constrain
 from elute.identify.effects.design import find_design
 from elute.identify.effects.independent import keep_independent
@@ -37,7 +37,7 @@ from elute.repair.features import bias_features
 from elute.repair.merge import find_minimum_merges
 from elute.repair.plan import MergePlan
 from elute.repair.swapping.movable import number_kinds
-from elute.repair.swapping.parts import find_parts, join_parts
+from elute.repair.swapping.parts import find_parts
 from elute.repair.swapping.scale import align_parts, find_ways
 
 Floats = NDArray[np.float64]
@@ -105,7 +105,7 @@ def _find_pairs(counts: Counts, part: Ints, first: MergePlan | None, alike: list
     """Factors to merge until all parts are one."""
     factors = counts.factors
     given = np.empty((0, 2), np.int64) if first is None else first.pairs_of(factors)
-    joined = join_parts(part, given, factors)[part]
+    joined = join_pairs(part, given, factors)[part]
     if not joined.any():
         return given
     more = find_minimum_merges(bias_features(factors, alike or None), joined)[0]

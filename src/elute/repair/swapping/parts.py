@@ -6,14 +6,13 @@ Where a formula ties factors, parts are classes of factors: what clicks tell of 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.cells.counts import Cells, Counts
 from elute.estimate.solve import boundary
 from elute.estimate.solve.effect_boundary import find_effect_parts
 from elute.estimate.solve.problem import total_by_factor
-from elute.identify.effects.classes import join_classes, number_classes, root_classes
+from elute.identify.effects.classes import join_classes, number_classes
 from elute.identify.effects.design import EffectDesign, find_design
 from elute.identify.effects.independent import keep_independent
 from elute.kernels.forest import merge_edges
@@ -59,12 +58,6 @@ def _find_tied(
     alone = np.column_stack((lost, main[component[lost]]))
     kept = keep_independent(np.concatenate((among, alone)), root, design.factors)[len(among) :]
     return join_classes(merge_edges(root, alone[kept].astype(np.int32)), design.factors)
-
-
-def join_parts(part: Ints, pairs: NDArray[np.integer], factors: pa.Table) -> Ints:
-    """By part, its number once the factors of these pairs are comparable."""
-    joined = _number(join_classes(merge_edges(root_classes(part), pairs.astype(np.int32)), factors))
-    return np.asarray(joined[np.unique(part, return_index=True)[1]], np.int64)
 
 
 def _number(labels: NDArray[np.integer]) -> Ints:
