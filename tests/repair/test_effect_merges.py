@@ -22,7 +22,7 @@ from elute.identify.effects.independent import keep_independent
 from elute.kernels.forest import connect_cells
 from elute.repair.distortion.bounds import merge_bound
 from elute.repair.distortion.paths import distance
-from elute.repair.distortion.places import Places, find_scales, locate, measure_longest, span_pairs
+from elute.repair.distortion.places import ClassPlaces, find_scales, locate, measure_longest, span_pairs
 from elute.repair.merge import find_minimum_merges
 from elute.repair.plan import MergePlan
 from reference.plain_effects import code_overcomplete, find_differences, find_rank, subtract
@@ -196,7 +196,7 @@ def test_one_effect_a_factor_gives_the_distances_of_the_tree() -> None:
         plain = pa.table({"a": np.arange(len(component))})
         pairs, costs = find_minimum_merges(rng.uniform(0, 1, (len(component), 2)), component)
         tree, placed = (span_pairs(pairs, component, tie_factors(plain, one)) for one in (None, BiasFormula.add("a")))
-        assert isinstance(placed, Places) and tree is not None
+        assert isinstance(placed, ClassPlaces) and tree is not None
         for length in (np.ones(len(pairs)), costs):
             assert measure_longest(placed, length) == pytest.approx(measure_longest(tree, length))
             one, other = locate(tree, length), locate(placed, length)

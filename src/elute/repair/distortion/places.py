@@ -46,13 +46,13 @@ _ROWS = 500
 _TIGHT, _ROUNDS, _DIGITS = 1e-14, 20_000, 9
 
 
-class Places(NamedTuple):
+class ClassPlaces(NamedTuple):
     """By component and pair: how often the pair's difference enters the component's scale."""
 
     at: Floats
 
 
-Spanned = PairTree | Places
+Spanned = PairTree | ClassPlaces
 
 
 def span_pairs(pairs: Ints, component: NDArray[np.integer], factors: pa.Table) -> Spanned | None:
@@ -63,7 +63,7 @@ def span_pairs(pairs: Ints, component: NDArray[np.integer], factors: pa.Table) -
     return None if len(pairs) > MOST_PAIRS else _place_components(design, pairs, component)
 
 
-def _place_components(design: EffectDesign, pairs: Ints, component: NDArray[np.integer]) -> Places:
+def _place_components(design: EffectDesign, pairs: Ints, component: NDArray[np.integer]) -> ClassPlaces:
     x, links = design.matrix, spanning_edges(root_classes(component))
     first = np.unique(component, return_index=True)[1]
     system = csr_array(vstack([x[links[:, 1]] - x[links[:, 0]], x[pairs[:, 0]] - x[pairs[:, 1]]], format="csr"))
@@ -73,7 +73,7 @@ def _place_components(design: EffectDesign, pairs: Ints, component: NDArray[np.i
         right[len(links) + number] = 1.0
         moved = x @ lsqr(system, right, atol=_TIGHT, btol=_TIGHT, iter_lim=_ROUNDS)[0]
         at[:, number] = np.round(moved[first] - moved[first[0]], _DIGITS)
-    return Places(at)
+    return ClassPlaces(at)
 
 
 def find_scales(pairs: Ints, spanned: Spanned, log_propensity: Floats, origin: int) -> tuple[Floats, Floats]:
