@@ -15,7 +15,7 @@ import click
 from elute.cli.types import PathType
 
 _SESSIONS, _QUERIES, _SEED = 20_000, 120, 7
-_LAYOUT_PAGES = 20_000
+_LAYOUT_PAGES, _PHONE_PAGES = 20_000, 5_000
 
 _AUDIT = "Audit: how much of the bias is left? The simulation knows the grades"
 _SEVERAL = "Several biases at once: every combination by itself, and effects that multiply"
@@ -70,7 +70,7 @@ def demo(out: Path) -> None:
             table = toy.simulate(_SESSIONS, _QUERIES, broken=name == "broken", seed=_SEED)
             write_parquet(out / f"{name}.parquet", table)
         write_parquet(out / "layouts.parquet", simulate_layouts(_LAYOUT_PAGES, _QUERIES, _SEED))
-        write_parquet(out / "phones.parquet", simulate_phones(_LAYOUT_PAGES, _QUERIES, _SEED))
+        write_parquet(out / "phones.parquet", simulate_phones(_PHONE_PAGES, _QUERIES, _SEED))
         with write_atomically(out / "truth.csv") as temporary:
             write_csv(toy.draw_truth(_QUERIES, _SEED), temporary)
     title = ""

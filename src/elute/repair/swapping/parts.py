@@ -1,4 +1,4 @@
-"""Parts of a log within which chains of clicks determine all ratios of propensities, and what links make of them.
+"""Parts of a log within which chains of clicks determine all ratios of propensities.
 
 Where a formula ties factors, parts are classes of factors: what clicks tell of effects decides which ratios are known.
 """
@@ -61,4 +61,4 @@ def _find_tied(
 
 
 def _number(labels: NDArray[np.integer]) -> Ints:
-    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+    return np.asarray(np.unique(labels, return_inverse=True)[1].reshape(-1), np.int64)
