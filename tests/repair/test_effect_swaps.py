@@ -81,7 +81,8 @@ def find_shown(check: elute.Check) -> list[set[int]]:
     return [set(counts.factor[a:b].tolist()) for a, b in zip(counts.offsets, counts.offsets[1:], strict=False)]
 
 
-@settings(deadline=None, max_examples=30)
+@pytest.mark.slow
+@settings(deadline=None, max_examples=20)
 @given(cells, st.sampled_from(sorted(FORMULAS)), st.sampled_from([(), ("device",), ("device", "size")]))
 def test_the_cheapest_links_are_those_of_brute_force_and_join_all_that_any_swaps_do(
     rows: list[tuple[int, int, int, str, int]], formula: str, movable_columns: tuple[str, ...]
@@ -123,7 +124,8 @@ def test_the_cheapest_links_are_those_of_brute_force_and_join_all_that_any_swaps
     assert len(chosen) == len(links) == check.effects.missing
 
 
-@settings(deadline=None, max_examples=10)
+@pytest.mark.slow
+@settings(deadline=None, max_examples=6)
 @given(cells, st.sampled_from(sorted(FORMULAS)), st.sampled_from([0.1, 0.5, 1.0]))
 def test_a_plan_that_leaves_one_part_leaves_all_determined(
     rows: list[tuple[int, int, int, str, int]], formula: str, share: float
@@ -290,10 +292,9 @@ def draw_sparse(seed: int) -> pa.Table:
     return to_table(rows)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("formula", [ADDITIVE, "smooth(position) + device", "spline(position) + device"])
-def test_a_sparse_log_is_planned_for_or_it_is_said_why_not(seed: int, formula: str) -> None:
-    table = draw_sparse(seed)
+def test_a_sparse_log_is_planned_for_or_it_is_said_why_not(formula: str) -> None:
+    table = draw_sparse(1)
     plan = elute.swap(table, bias=formula, share=0.5)
     after = elute.check(table, bias=formula, plan=plan)
     assert after.components == plan.components_after
