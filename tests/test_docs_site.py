@@ -16,7 +16,7 @@ import elute
 from elute._util.files import write_parquet
 from elute.results.explanations import EXPLANATIONS
 from elute.simulation import toy
-from elute.simulation.layouts import simulate_layouts
+from elute.simulation.layouts import simulate_layouts, simulate_phones
 from shell import ROOT, beside_docs, run
 
 pytestmark = pytest.mark.xdist_group("site")  # built once for all
@@ -98,6 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("sound", "broken"):
         write_parquet(folder / "demo" / f"{name}.parquet", toy.simulate(5000, 120, broken=name == "broken", seed=7))
     write_parquet(folder / "demo" / "layouts.parquet", simulate_layouts(5000, 120, 7))
+    write_parquet(folder / "demo" / "phones.parquet", simulate_phones(5000, 120, 7))
     return folder
 
 

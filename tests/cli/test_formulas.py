@@ -52,7 +52,6 @@ def test_the_fit_prints_and_writes_effects(log: Path, tmp_path: Path) -> None:
         (("check", "--bias", ADDITIVE, "--curve"), "--curve takes every combination"),
         (("fit", "--bias", ADDITIVE, "--model", "dla"), "only pbm fits"),
         (("fit", "--bias", "smooth(position)", "--model", "ubm", "--session", "session_id"), "reads pages"),
-        (("repair", "--bias", ADDITIVE, "--method", "swap"), "'elute repair --method merge'"),
     ],
 )
 def test_what_is_refused_is_one_line_with_the_flags_of_the_command(

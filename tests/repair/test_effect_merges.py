@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +15,16 @@ from elute.cells.formula import BiasFormula, tie_factors
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.problem import pose
+from elute.identify.effects.classes import join_classes
 from elute.identify.effects.constraints import constrain, join_factors
 from elute.identify.effects.design import build_design
 from elute.identify.effects.independent import keep_independent
 from elute.kernels.forest import connect_cells
+from elute.repair.distortion.bounds import merge_bound
+from elute.repair.distortion.paths import distance
+from elute.repair.distortion.places import ClassPlaces, find_scales, locate, measure_longest, span_pairs
 from elute.repair.merge import find_minimum_merges
+from elute.repair.plan import MergePlan
 from reference.plain_effects import code_overcomplete, find_differences, find_rank, subtract
 
 
@@ -107,8 +113,6 @@ def test_a_plan_of_one_merge_where_one_comparison_is_missing() -> None:
     assert fit.effects is not None
     device = [row for row in fit.effects.to_pylist() if row["term"] == "device"]
     assert all(row["effect"] == pytest.approx(0, abs=1e-9) and row["determined"] for row in device)
-    with pytest.raises(EluteError, match="swaps are planned"):
-        elute.swap(verdict)
 
 
 def test_a_plan_and_a_smooth_term_are_refused_together() -> None:
@@ -132,3 +136,111 @@ def test_the_likelihood_under_a_plan_is_that_of_the_formula_without_the_effect()
     plain = PBM(relevance_prior="none").fit(without)
     assert pose(log.counts(), plan).component.max() == 0
     assert merged.log_likelihood_ == pytest.approx(plain.log_likelihood_, abs=1e-4)
+
+
+def draw_merged(rng: np.random.Generator, formula: str) -> tuple[pa.Table, np.ndarray, np.ndarray, list[set[int]]]:
+    """Factors tied by a formula, the class of each, pairs that leave nothing open, and items."""
+    factors, items = draw_case(rng)
+    table = pa.table({name: [row[at] for row in factors] for at, name in enumerate("abc")})
+    tied = tie_factors(table, BiasFormula.parse(formula))
+    offsets = np.cumsum([0, *map(len, items)])
+    flat = np.array([t for item in items for t in sorted(item)], np.int32)
+    root = connect_cells(offsets, flat, np.arange(len(factors), dtype=np.int32))
+    component = np.unique(join_classes(root, tied), return_inverse=True)[1]
+    pairs = find_minimum_merges(rng.uniform(0, 1, (len(factors), 2)), component)[0]
+    return tied, component, pairs[keep_independent(pairs, root, tied)], items
+
+
+@pytest.mark.parametrize("formula", ["a + b + c", "a + b + linear(c)", "a:b + c", "spline(a) + b"])
+def test_scales_are_those_of_an_exact_fit_under_the_plan(formula: str) -> None:
+    """Against dense least squares for relevance and effects that give the true click probabilities."""
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        tied, component, pairs, items = draw_merged(rng, formula)
+        design = build_design(tied, BiasFormula.parse(formula))
+        x, effects = design.matrix.toarray(), rng.normal(0, 0.5, design.size)
+        log_o, log_r = x @ effects, rng.normal(0, 0.5, len(component))
+        # one item a factor beside those that link, so that each has a relevance to be wrong about
+        cells = [(t, t) for t in range(len(x))] + [(len(x) + i, t) for i, item in enumerate(items) for t in item]
+        rates = np.append(log_r, rng.normal(0, 0.5, len(items)))
+        rows = np.zeros((len(cells) + len(pairs), len(rates) + design.size))
+        for at, (item, t) in enumerate(cells):
+            rows[at, item] = 1.0
+            rows[at, len(rates) :] = x[t]
+        for at, (a, b) in enumerate(pairs):
+            rows[len(cells) + at, len(rates) :] = x[a] - x[b]
+        right = np.append([rates[item] + log_o[t] for item, t in cells], np.zeros(len(pairs)))
+        found = np.linalg.lstsq(rows, right, rcond=None)[0]
+        np.testing.assert_allclose(rows @ found, right, atol=1e-9)
+        wrong = found[: len(x)] - log_r
+        spanned = span_pairs(pairs, component, tied)
+        assert spanned is not None
+        scales = find_scales(pairs, spanned, log_o, 0)[0][component]
+        np.testing.assert_allclose(scales - scales[0], wrong - wrong[0], atol=1e-7)
+        distances, length = locate(spanned, np.ones(len(pairs))), np.abs(log_o[pairs[:, 0]] - log_o[pairs[:, 1]])
+        k = int(component.max()) + 1
+        every = [distance(distances, a, b) for a in range(k) for b in range(k)]
+        assert measure_longest(spanned, np.ones(len(pairs))) == pytest.approx(max(every), abs=1e-7)
+        assert np.ptp(wrong) <= measure_longest(spanned, length) + 1e-7
+        bound = merge_bound(pairs, component, np.exp(log_o), 0, spanned)
+        assert bound.diameter == pytest.approx(
+            np.ptp(np.exp(wrong - wrong[np.flatnonzero(component == 0)[0]])), rel=1e-6
+        )
+
+
+def test_one_effect_a_factor_gives_the_distances_of_the_tree() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        k = int(rng.integers(2, 9))
+        component = rng.permutation(np.append(np.arange(k), rng.integers(0, k, 4)))
+        plain = pa.table({"a": np.arange(len(component))})
+        pairs, costs = find_minimum_merges(rng.uniform(0, 1, (len(component), 2)), component)
+        tree, placed = (span_pairs(pairs, component, tie_factors(plain, one)) for one in (None, BiasFormula.add("a")))
+        assert isinstance(placed, ClassPlaces) and tree is not None
+        for length in (np.ones(len(pairs)), costs):
+            assert measure_longest(placed, length) == pytest.approx(measure_longest(tree, length))
+            one, other = locate(tree, length), locate(placed, length)
+            for a in range(k):
+                for b in range(k):
+                    assert distance(one, a, b) == pytest.approx(distance(other, a, b), abs=1e-7)
+
+
+def test_a_plan_says_what_it_does_to_relevance_and_its_file_keeps_it(tmp_path: Path) -> None:
+    """One pair, of devices: all that lies between the two is off by as much as they differ."""
+    log = log_apart()
+    plan = elute.merge(log, bias="position + device", propensity=[1.0, 0.5, 0.6, 0.3, 1 / 3, 0.2])
+    found = plan.consequence
+    assert found is not None and (found.longest_path, found.queries_across) == (1, 0)
+    assert "all queries keep their order" in found.sentence and len(found.alternatives) == 1
+    assert found.distortion_known is not None
+    plan.save(tmp_path / "plan.json")
+    again = MergePlan.load(tmp_path / "plan.json")
+    assert isinstance(again, MergePlan) and again.consequence == found
+    with pytest.raises(EluteError, match="leave it out"):
+        elute.merge(log, bias="position + device", prefer="distortion")
+
+
+def test_queries_flip_by_how_often_a_pair_enters() -> None:
+    """Phones show all one lower: one pair made equal is off once for a step, and four times for four."""
+    rng, rows = np.random.default_rng(1), []
+    for query in range(40):
+        for page in range(30):
+            for doc in range(5):
+                position = doc + 1 + page % 2
+                clicked = int(rng.random() < 0.8 / position * (0.3 + 0.15 * doc))
+                rows.append((query, doc, position, ("desk", "phone")[page % 2], clicked))
+    names = ("query_id", "doc_id", "position", "device", "click")
+    log = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    plan = elute.merge(log, bias="position + device")
+    assert len(plan.pairs) == 1 and plan.consequence is not None and plan.consequence.longest_path == 4
+    counts = elute.read_log(log, bias="position + device").counts()
+    values = PBM().fit(counts, plan).relevance_values_
+    relevance = {(row["query_id"], row["doc_id"]): values[at] for at, row in enumerate(counts.items.to_pylist())}
+    for row in plan.flips.to_pylist():
+        own = [relevance[row["query_id"], doc] for doc in range(5)]
+        gaps = [
+            abs(np.log(own[a] / own[b])) / abs(a - b) if own[a] and own[b] else np.inf
+            for a in range(5)
+            for b in range(a)
+        ]
+        assert row["flips_at"] == pytest.approx(np.exp(min(gaps)), rel=1e-4)

@@ -7,11 +7,12 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_array
 
 import elute
 from elute.repair.swapping.exchange import show_exchanged
 from elute.repair.swapping.movable import find_movable
-from elute.repair.swapping.scale import align_parts
+from elute.repair.swapping.scale import align_parts, find_ways
 from elute.repair.swapping.traffic import count_pages, find_traffic
 
 PAGES = 40
@@ -58,6 +59,10 @@ def test_both_results_of_an_exchange_are_counted():
     assert dict(got) == pytest.approx(dict(wanted))
 
 
+def ways(part: np.ndarray) -> csr_array:
+    return find_ways(part, pa.table({"factor": np.arange(len(part))}))
+
+
 @pytest.mark.parametrize("shape", ["power", "exponential", "logarithm"])
 def test_parts_are_put_where_their_positions_suggest(shape: str) -> None:
     position = np.arange(1.0, 11.0)
@@ -68,15 +73,17 @@ def test_parts_are_put_where_their_positions_suggest(shape: str) -> None:
     }[shape]
     part = (position > 4).astype(np.int64)
     apart = truth * np.where(part, 3.0, 1.0)
-    found = align_parts(apart, np.full(10, 1e6), part, np.zeros(10, np.int64), position)
+    found = align_parts(apart, np.full(10, 1e6), ways(part), np.zeros(10, np.int64), position)
     assert found == pytest.approx(truth, rel=0.03)
     two = np.tile(truth, 2) * np.repeat([1.0, 0.4], 10)
-    devices = align_parts(two, np.full(20, 1e6), np.repeat([0, 1], 10), np.repeat([0, 1], 10), np.tile(position, 2))
+    devices = align_parts(
+        two, np.full(20, 1e6), ways(np.repeat([0, 1], 10)), np.repeat([0, 1], 10), np.tile(position, 2)
+    )
     assert devices == pytest.approx(np.tile(truth, 2), rel=1e-6)  # at the same positions, parts are alike
 
 
 def test_lone_positions_say_nothing_of_a_slope():
     o = align_parts(
-        np.array([1.0, 0.2, 0.5, 0.0]), np.full(4, 50.0), np.arange(4), np.zeros(4, np.int64), np.arange(1.0, 5)
+        np.array([1.0, 0.2, 0.5, 0.0]), np.full(4, 50.0), ways(np.arange(4)), np.zeros(4, np.int64), np.arange(1.0, 5)
     )
     assert o == pytest.approx([1.0, 1.0, 1.0, 0.0])

@@ -163,7 +163,6 @@ def test_counts_remember_the_formula_and_take_another(layouts: pa.Table, tmp_pat
         (lambda log: elute.check(log, bias=ADDITIVE, bounds=True), "`bounds=` takes every combination"),
         (lambda log: elute.check(log, bias=ADDITIVE, model="affine"), "`model=` takes every combination"),
         (lambda log: elute.check(log, bias=ADDITIVE, curve=True), "`curve=` takes every combination"),
-        (lambda log: elute.swap(log, bias=ADDITIVE), "swaps are planned for every combination"),
     ],
 )
 def test_what_a_formula_does_not_go_with_is_said_at_the_door(

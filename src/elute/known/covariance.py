@@ -35,8 +35,8 @@ _SHARE, _STEPS = 1e-4, 2_000
 
 class Covariance(NamedTuple):
     """Of log o to the component's reference, by factor: its variance, NaN where nothing ties the two; `row` of the
-    factors in `matrix`, which is empty where there are too many of them. Where a formula ties factors, `effects` is the
-    covariance of what is then estimated and `design` has a row of these for each factor, less its reference's."""
+    factors in `matrix`, which is empty where there are too many of them. Where a formula ties factors, `design` has for
+    each a row of what is then estimated, less its reference's, and `effects` is the covariance of that."""
 
     variance: Floats
     reference: NDArray[np.int64]
@@ -55,6 +55,16 @@ class Covariance(NamedTuple):
         """Of a standard error, about; 0 where none was drawn."""
         return 0.0 if self.held or not (self.row >= 0).any() else (2 * DRAWS) ** -0.5
 
+    def multiply(self, contrast: Floats) -> Floats:
+        """V·c by factor, 0 at references and where nothing ties a factor; only where it is `held`."""
+        out, inside = np.zeros(len(self.row)), self.row >= 0
+        if self.design is None or self.effects is None:
+            out[inside] = self.matrix @ contrast[inside]
+        else:
+            rows = self.design[inside]
+            out[inside] = rows @ (self.effects @ (rows.T @ contrast[inside]))
+        return out
+
     def spread(self, scores: csr_array) -> Floats:
         """V·U of each row of `scores`, over the factors with a `row`; only where it is `held`."""
         inside = self.row >= 0
@@ -62,6 +72,15 @@ class Covariance(NamedTuple):
             return np.asarray(scores[:, inside] @ self.matrix)
         rows = self.design[inside]
         return np.asarray(rows @ ((scores[:, inside] @ rows) @ self.effects).T).T
+
+
+def measure_covariance(
+    design: EffectDesign | None, cells: Cells, w: Floats, propensity: Floats, component: Codes
+) -> Covariance:
+    """From the information `w` of every cell; `design`: of the formula that ties propensities, if one does."""
+    if design is None:
+        return find_covariance(cells, w, propensity, component)
+    return find_tied_covariance(design, cells, w, propensity, component)
 
 
 def find_tied_covariance(
@@ -74,13 +93,13 @@ def find_tied_covariance(
     tied = with_reference & (propensity > 0)
     free = tied & (reference != np.arange(n))
     row = np.where(free, np.cumsum(free) - 1, -1).astype(np.int32)
+    rows = csr_array(space.x - space.x[reference])
     if len(space.kept) <= DENSE:
         effects = find_effect_covariance(*cells[:2], w, space, None)
-        rows = csr_array(space.x - space.x[reference])
         variance = np.asarray((rows @ effects * rows.toarray()).sum(axis=1))
         return Covariance(np.where(tied, variance, np.nan), reference, row, np.empty((0, 0)), rows, effects)
     drawn = _draw_variances(cells, w, reference, space.x)
-    return Covariance(np.where(tied, drawn, np.nan), reference, row, np.empty((0, 0)))
+    return Covariance(np.where(tied, drawn, np.nan), reference, row, np.empty((0, 0)), rows)
 
 
 def find_covariance(cells: Cells, w: Floats, propensity: Floats, component: Codes) -> Covariance:

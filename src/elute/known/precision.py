@@ -21,9 +21,9 @@ from elute.estimate.partitioned.items import select_items
 from elute.estimate.priors.gamma import CellInformation, Population, fit_population, weigh_cells
 from elute.estimate.solve import boundary
 from elute.estimate.solve.laplacian import diagonal
-from elute.estimate.solve.problem import Floats, Problem, find_scales
+from elute.estimate.solve.problem import Floats, find_scales
 from elute.identify.information import find_references
-from elute.known.covariance import Covariance, find_covariance, find_tied_covariance
+from elute.known.covariance import Covariance, measure_covariance
 from elute.known.dependence import Dependence, find_effects, score_impressions, score_items, sum_squares
 from elute.known.sample import Sample
 from elute.known.shares import Shares, measure_order
@@ -167,7 +167,7 @@ def measure(
     totals = sample.shown, sample.clicked
     info = weigh_cells(problem.cells, o, fit_population(problem.cells, o, np.zeros(n), problem.component, totals))
     weighted = info.expected * sample.weight.repeat(np.diff(problem.cells.offsets))
-    covariance = _find_covariance(problem, weighted, o)
+    covariance = measure_covariance(problem.design, problem.cells, weighted, o, problem.component)
     found = _find_dependence(sample, o, info, covariance, query, clusters)
     plain = np.sqrt(covariance.variance)
     log_se = plain if found is None else plain * np.sqrt(found.effect)
@@ -190,12 +190,6 @@ def measure(
         shares,
         said,
     )
-
-
-def _find_covariance(problem: Problem, w: Floats, o: Floats) -> Covariance:
-    if problem.design is None:
-        return find_covariance(problem.cells, w, o, problem.component)
-    return find_tied_covariance(problem.design, problem.cells, w, o, problem.component)
 
 
 def _know_nothing(sample: Sample, target: float) -> Precision:
@@ -222,7 +216,7 @@ def _find_dependence(
         return None
     poisson = covariance
     if covariance.held:
-        poisson = _find_covariance(problem, info.given, o)
+        poisson = measure_covariance(problem.design, problem.cells, info.given, o, problem.component)
     if query is not None and sample.query is not None:
         scores = score_items(problem.cells, o, sample.query)
         found.append(find_effects(query, scores, poisson, _find_baseline(sample, info.given, poisson), info.boost))

@@ -2,7 +2,8 @@
 
 The swaps that join parts come first; then the budget goes to the pairs of item and factor that most lower the largest
 (or the mean) standard error among factors. Of few factors the whole covariance is at hand, and grants go one by one to
-the best pair (`spending.few`). Of many it is drawn, and rounds go to many pairs at once (`spending.many`).
+the best pair (`spending.few`). Of many it is drawn, and rounds go to many pairs at once (`spending.many`), but where a
+formula ties them: its few effects have a covariance that is at hand.
 
 No pair gets more than the traffic of its query allows. What is promised is computed afresh from the whole impressions
 that were given out.
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from elute.errors import EluteError
 from elute.estimate.solve.resistance import DENSE, find_ground, find_variances
+from elute.identify.effects.classes import join_pairs
+from elute.identify.effects.design import EffectDesign
 from elute.kernels.unionfind import find_roots, join_edges, singletons
 from elute.repair.allowed import FittedCells
 from elute.repair.candidates import NO_CANDIDATES, Candidates
@@ -28,6 +31,10 @@ from elute.repair.spending.supply import Supply
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+MOST_TIED = 3_000
+"""Factors that a formula ties, whose covariance is held as one dense matrix."""
 
 
 class Spending(NamedTuple):
@@ -53,30 +60,37 @@ def spend(
     *,
     objective: Objective = "max",
     dispersion: Floats | float = 1.0,
+    design: EffectDesign | None = None,
     seed: int = 0,
 ) -> Spending:
     """Divide `budget` impressions among the swaps `links`, which join parts, and `more`, within what is joined.
 
     `cells.component`: the part of every factor, within which clicks tie factors together. `dispersion`: by how much
-    variances exceed those of independent clicks, by factor or for all."""
+    variances exceed those of independent clicks, by factor or for all. `design`: of the formula that ties factors, if
+    one does."""
     if budget < max(len(links.item), 1):
         raise EluteError(
             f"{budget:,} impressions are too few for {len(links.item):,} connecting swaps; raise `budget=`"
         )
     n = len(cells.propensity)
+    if design is not None and n > MOST_TIED:
+        raise EluteError(
+            f"`budget=` is divided among {MOST_TIED:,} factors at most where a formula ties them, and these are {n:,}: "
+            "plan without it, or join the columns of `bias=` by commas"
+        )
     effect = np.broadcast_to(np.asarray(dispersion, np.float64), n)
-    before = _find_errors(Supply(cells, cells.component, NO_CANDIDATES), cells, cells.component, effect, seed)
+    before = _find_errors(Supply(cells, cells.component, NO_CANDIDATES), cells, cells.component, effect, design, seed)
 
     first = _divide_first(budget, np.maximum(links.most, 0))
     shown = (first > 0) & (cells.relevance[links.item] * cells.propensity[links.target] > 0)
     links, first = links.take(shown), first[shown]
-    label = _join(cells.component, links)
+    label = _join(cells.component, links, design)
     pairs = links.append(more.take(~_holds(links, more, n)))
     supply = Supply(cells, label, pairs)
     supply.give(np.arange(len(first)), first)
-    ground = find_ground(supply.get_cells(), cells.propensity, label)
+    ground = find_ground(supply.get_cells(), cells.propensity, label, design)
     supply.leave_out(~ground.tied)
-    give = spend_on_few if ground.free.sum() <= DENSE else spend_on_many
+    give = spend_on_few if design is not None or ground.free.sum() <= DENSE else spend_on_many
     give(supply, ground, effect, budget - int(first.sum()), objective, np.random.default_rng(seed))
 
     chosen = np.flatnonzero(supply.given)
@@ -88,18 +102,27 @@ def spend(
         len(first),
         budget - int(supply.given.sum()),
         before,
-        _find_errors(supply, cells, label, effect, seed),
+        _find_errors(supply, cells, label, effect, design, seed),
     )
 
 
-def _find_errors(supply: Supply, cells: FittedCells, label: NDArray[np.integer], effect: Floats, seed: int) -> Floats:
+def _find_errors(
+    supply: Supply,
+    cells: FittedCells,
+    label: NDArray[np.integer],
+    effect: Floats,
+    design: EffectDesign | None,
+    seed: int,
+) -> Floats:
     known = supply.get_cells()
-    return np.sqrt(effect * find_variances(known, find_ground(known, cells.propensity, label), seed))
+    return np.sqrt(effect * find_variances(known, find_ground(known, cells.propensity, label, design), seed))
 
 
-def _join(component: NDArray[np.integer], links: Candidates) -> NDArray[np.int32]:
+def _join(component: NDArray[np.integer], links: Candidates, design: EffectDesign | None) -> NDArray[np.integer]:
     """The part of every factor once the links are shown."""
     label = component.astype(np.int64)
+    if design is not None:
+        return join_pairs(label, np.column_stack((links.source, links.target)), design.factors)[label]
     parent = singletons(int(label.max()) + 1)
     join_edges(parent, label[links.source], label[links.target])
     return find_roots(parent)[label]

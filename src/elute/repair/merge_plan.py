@@ -15,6 +15,7 @@ from elute.identify.effects.constraints import join_factors
 from elute.identify.effects.independent import keep_independent
 from elute.identify.merged import measure_merged
 from elute.repair.distortion.bounds import MergeBound, merge_bound
+from elute.repair.distortion.places import span_pairs
 from elute.repair.features import bias_features
 from elute.repair.merge import find_minimum_merges
 from elute.repair.plan import MergePlan
@@ -39,11 +40,15 @@ def plan_merges(
     elsewhere, adds the error bound of Propositions 2 and 4. `date` is kept in the plan as it is given.
     `elute.repair.weigh` adds what the merges do to relevance.
     """
-    known = bias_features(check.counts.factors, features, vectors, weights)
-    pairs, costs = find_minimum_merges(known, check.found.of_factor)
-    needed = keep_independent(pairs, check.structure.root, check.log.survey.factors)
-    pairs, costs = pairs[needed], costs[needed]
+    pairs, costs = find_needed_merges(check, bias_features(check.counts.factors, features, vectors, weights))
     return make_plan(check, pairs, costs, bound_merges(check, pairs, propensity), date)
+
+
+def find_needed_merges(check: Check, features: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Pairs of least cost and their costs; under a formula, without those that others imply."""
+    pairs, costs = find_minimum_merges(features, check.found.of_factor)
+    needed = keep_independent(pairs, check.structure.root, check.log.survey.factors)
+    return pairs[needed], costs[needed]
 
 
 def make_plan(
@@ -79,7 +84,8 @@ def name_scale(check: Check) -> dict[str, object]:
 
 
 def bound_merges(check: Check, pairs: NDArray[np.int64], propensity: Floats | None) -> MergeBound | None:
-    """The bound by these propensities; None where there are none, nothing is merged, or no number is as large."""
+    """The bound by these propensities; None where there are none, nothing is merged, no number is as large, or pairs
+    under a formula are too many."""
     if propensity is None or not len(pairs):
         return None
     merged = np.unique(pairs)
@@ -91,5 +97,8 @@ def bound_merges(check: Check, pairs: NDArray[np.int64], propensity: Floats | No
             f"merging is bounded only where propensities are above 0; those given are not for {names}: give others, or "
             "plan without"
         )
-    bounds = merge_bound(pairs, check.found.of_factor, propensity, find_origin(check))
+    spanned = span_pairs(pairs, check.found.of_factor, check.log.survey.factors)
+    if spanned is None:
+        return None
+    bounds = merge_bound(pairs, check.found.of_factor, propensity, find_origin(check), spanned)
     return bounds if np.isfinite(bounds.scales).all() else None

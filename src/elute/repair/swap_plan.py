@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from elute.cells.factors import to_rows
 from elute.checking.check import Check
-from elute.kernels.unionfind import find_roots, join_edges, singletons
+from elute.identify.effects.classes import join_pairs
+from elute.identify.effects.design import find_design
 from elute.progress import Progress, silent
 from elute.repair.allowed import Allowed
 from elute.repair.plan import MergePlan, SwapPlan
@@ -24,7 +25,7 @@ from elute.repair.swapping.exchange import show_exchanged
 from elute.repair.swapping.expected import Outlook, expect, to_fitted_cells
 from elute.repair.swapping.feasible import NO_SWAPS_YET, FeasibleSwaps, list_swaps
 from elute.repair.swapping.forecast import Errors, Forecast, find_effects
-from elute.repair.swapping.links import PartLink, find_links, join_parts, price
+from elute.repair.swapping.links import PartLink, find_links, price
 from elute.repair.swapping.movable import Movable, find_movable
 from elute.repair.swapping.obstacles import Obstacle, find_obstacles
 from elute.repair.swapping.spending import spend_within
@@ -82,7 +83,8 @@ def plan_swaps(
 ) -> SwapPlan:
     """Plan the swaps that join all parts of the log, by a spanning tree of least cost (Algorithm 2), within what a
     search engine can do: items move along movable columns, within pages of their query, at places that these have, on
-    as many of the pages as may be changed.
+    as many of the pages as may be changed. Where a formula ties factors: by the links of least cost that leave no
+    ratio open.
 
     `relevance` by item and `propensity` by factor (codes of `check.counts`) may come from anywhere; without
     them the position-based model is fitted to the log under `first`, a merge plan, as the paper does. Swaps are shown
@@ -100,11 +102,13 @@ def plan_swaps(
     needed = effect / target_se**2
     pages = count_pages(ground.traffic, movable.kind, movable.place)
     free = np.floor(ground.pages * pages).astype(np.int64)
-    links = find_links(ground.list_links(expected, ground.pages, allowed), expected, free, needed)
+    factors = check.counts.factors
+    links = find_links(ground.list_links(expected, ground.pages, allowed), expected, free, needed, factors)
     chosen, unspent = _Chosen.of_links(links), 0
     if budget is not None:
         cells, effects = to_fitted_cells(check.counts, expected), find_effects(check)
-        spent = spend_within(cells, chosen.swaps, ground.list_more(), free, budget, objective, effects)
+        more, design = ground.list_more(), find_design(factors)
+        spent = spend_within(cells, chosen.swaps, more, free, budget, objective, effects, design)
         chosen, unspent = _Chosen(spent.swaps, spent.impressions), spent.unspent
     swaps = chosen.swaps
     shown = show_exchanged(ground.traffic, movable, swaps.item, swaps.target, swaps.query, chosen.impressions)
@@ -114,12 +118,12 @@ def plan_swaps(
     longest = float((changed / np.maximum(pages, 1)).max(initial=0.0)) / limits.share
     share = chosen.impressions / np.maximum(pages[chosen.swaps.query] * longest, 1e-9)
     lost = chosen.impressions * chosen.swaps.loss
-    joined = join_parts(expected, links)
+    joined = join_pairs(expected.part, _Chosen.of_links(links).swaps.pairs, factors)
     obstacles = find_obstacles(ground.list_links, ground.traffic, expected, movable, allowed, ground.pages, joined)
     return SwapPlan(
         provenance=check.log.provenance(date),
         components_before=check.components,
-        components_after=_count_components(check, chosen.swaps),
+        components_after=int(join_pairs(check.found.of_factor.astype(np.int64), swaps.pairs, factors).max()) + 1,
         cost=float(price(chosen.swaps, expected).sum()),
         swaps=_list_swaps(ground, chosen, share, lost, budget is not None),
         parts_before=expected.parts,
@@ -170,14 +174,6 @@ def _compare(ground: _Ground, target_se: float, reached: Errors, top: int) -> tu
         limits.log_days,
         top,
     )
-
-
-def _count_components(check: Check, swaps: FeasibleSwaps) -> int:
-    """Of the log, once the swaps have been shown."""
-    component = check.found.of_factor.astype(np.int64)
-    parent = singletons(len(check.found))
-    join_edges(parent, component[swaps.source], component[swaps.target])
-    return len(np.unique(find_roots(parent)))
 
 
 def _write_notes(variances: list[float], target_se: float, unspent: int) -> list[str]:

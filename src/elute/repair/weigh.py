@@ -32,15 +32,17 @@ from elute.repair.distortion.fields import (
     find_standard,
 )
 from elute.repair.distortion.flips import find_flips
-from elute.repair.distortion.paths import find_longest_path, measure_distances, span_components
+from elute.repair.distortion.paths import span_components
+from elute.repair.distortion.places import Spanned, locate, measure_longest, span_pairs
 from elute.repair.features import bias_features
-from elute.repair.merge import find_minimum_merges
-from elute.repair.merge_plan import bound_merges, make_plan, name_scale
+from elute.repair.merge_plan import bound_merges, find_needed_merges, make_plan, name_scale
 from elute.repair.plan import MergePlan
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Preference = Literal["cost", "distortion"]
+
+_WHOLE = 1e-6
 
 
 class _Tree(NamedTuple):
@@ -48,6 +50,7 @@ class _Tree(NamedTuple):
     pairs: Ints
     costs: Floats
     exact: bool
+    spanned: Spanned
 
 
 @dataclass(frozen=True)
@@ -81,12 +84,10 @@ class _Orders:
             return np.full(members.queries, np.inf)
         if relevance is None:
             return None
-        spanned = span_components(tree.pairs, component)
-        longest, _ = find_longest_path(spanned, length)
         of_item = component[counts.factor[counts.offsets[:-1]]]
         return find_flips(
-            measure_distances(spanned, length),
-            longest,
+            locate(tree.spanned, length),
+            measure_longest(tree.spanned, length),
             members.query,
             of_item[members.item],
             relevance[members.item],
@@ -109,7 +110,11 @@ def weigh_merges(
     does to relevance and to the order of queries."""
     if prefer not in ("cost", "distortion"):
         raise EluteError(f"no plan of least '{prefer}'; there are: cost, distortion")
-    trees = list(_find_trees(check, bias_features(check.counts.factors, features, vectors, weights)))
+    known = bias_features(check.counts.factors, features, vectors, weights)
+    trees = list(_find_trees(check, known))
+    if not trees:
+        pairs, costs = find_needed_merges(check, known)
+        return make_plan(check, pairs, costs, None, date)
     orders = _Orders(check, progress)
     relevances = [orders.estimate(tree) for tree in trees]
     number = -1 if prefer == "distortion" else 0
@@ -138,39 +143,45 @@ def weigh_merges(
 
 def _find_trees(check: Check, features: Floats) -> Iterator[_Tree]:
     """The tree of least cost, and that of least distortion where it is another: better by distance, or by pairs on
-    the longest path, and not one that makes the same factors share a propensity, which is the same fit."""
-    component = check.found.of_factor
-    pairs, costs = find_minimum_merges(features, component)
-    yield _Tree("least cost", pairs, costs, True)
-    if len(pairs) < 2:
+    the longest path, and not one that makes the same factors share a propensity, which is the same fit. Under a formula
+    the pairs of least cost alone; nothing where they are too many to be weighed."""
+    component, factors = check.found.of_factor, check.log.survey.factors
+    pairs, costs = find_needed_merges(check, features)
+    spanned = span_pairs(pairs, component, factors)
+    if spanned is None:
+        return
+    yield _Tree("least cost", pairs, costs, True, spanned)
+    if len(pairs) < 2 or check.log.roles.formula is not None:
         return
     other, other_costs, exact = find_least_diameter(features, component, pairs, costs)
     same = np.array_equal(merge_factors(len(component), pairs), merge_factors(len(component), other))
     if not same and _measure(other, other_costs, component) < _measure(pairs, costs, component):
-        yield _Tree("least distortion", other, other_costs, exact)
+        yield _Tree("least distortion", other, other_costs, exact, span_components(other, component))
 
 
 def _measure(pairs: Ints, costs: Floats, component: NDArray[np.int32]) -> tuple[float, float]:
     """The longest distance, to a millionth, and the longest path."""
     tree = span_components(pairs, component)
-    distance = find_longest_path(tree, costs)[0]
-    return float(f"{distance:.6e}"), find_longest_path(tree, np.ones(len(pairs)))[0]
+    return float(f"{measure_longest(tree, costs):.6e}"), measure_longest(tree, np.ones(len(pairs)))
 
 
 def _weigh_tree(orders: _Orders, tree: _Tree, relevance: Floats | None, unit: float, chosen: bool) -> Alternative:
-    spanned = span_components(tree.pairs, orders.check.found.of_factor)
     length = tree.costs / unit if unit > 0 else np.ones(len(tree.pairs))
-    longest, _ = find_longest_path(spanned, length)
     return Alternative(
         name=tree.name,
         chosen=chosen,
         exact=tree.exact,
         cost=float(tree.costs.sum()),
-        longest_path=int(find_longest_path(spanned, np.ones(len(tree.pairs)))[0]),
-        longest_distance=find_longest_path(spanned, tree.costs)[0],
+        longest_path=_count_pairs(measure_longest(tree.spanned, np.ones(len(tree.pairs)))),
+        longest_distance=measure_longest(tree.spanned, tree.costs),
         unit=unit or None,
-        distortion=_distort(longest, orders.find_flips(tree, length, relevance)),
+        distortion=_distort(measure_longest(tree.spanned, length), orders.find_flips(tree, length, relevance)),
     )
+
+
+def _count_pairs(distance: float) -> float:
+    """A whole number, but for some pairs under a formula."""
+    return round(distance) if abs(distance - round(distance)) < _WHOLE else float(f"{distance:.6g}")
 
 
 def _distort(longest: float, flips: Floats | None) -> tuple[Distortion, ...]:
@@ -196,7 +207,7 @@ def _draw_curve(flips: Floats) -> Iterator[dict[str, float]]:
         yield {"delta": delta, "queries_safe_share": _share_safe(flips, delta)}
 
 
-def _rank(alternative: Alternative) -> tuple[float, float, int]:
+def _rank(alternative: Alternative) -> tuple[float, float, float]:
     """The least harmful first: most queries safe, then the shortest longest distance and path."""
     at = find_standard(alternative.distortion)
     return -(at.queries_safe_share or 0.0), alternative.longest_distance, alternative.longest_path

@@ -1,9 +1,12 @@
-"""A log with three bias columns at once, which effects that multiply explain and single combinations do not.
+"""Logs with several bias columns at once, which effects that multiply explain and single combinations do not.
 
 Every device and every layout starts the page at another result: what is first on one is fourth on another. So a result
 meets each combination of device and layout at one position only, and no chain of results leads from one position of a
 combination to another: position × device × layout falls into as many components as there are positions. Each column's
 effect is there to be seen all the same.
+
+On phones, in the other log, an advertisement comes first and results start one lower. What a position less and what a
+desktop do then look the same: of the effects one comparison is missing, and of the combinations all but one.
 """
 
 from __future__ import annotations
@@ -43,6 +46,28 @@ def simulate_layouts(pages: int, queries: int, seed: int, interaction: NDArray[n
             "position": position + 1,
             "device": pa.DictionaryArray.from_arrays(device[page], list(DEVICES)).cast(pa.string()),
             "layout": pa.DictionaryArray.from_arrays(layout[page], list(LAYOUTS)).cast(pa.string()),
+            "click": clicked.astype(np.int8),
+        }
+    )
+
+
+def simulate_phones(pages: int, queries: int, seed: int) -> pa.Table:
+    """A log of so many pages, on phones one lower."""
+    rng = np.random.default_rng(seed)
+    docs = POSITIONS - 1
+    relevance = rng.beta(1.0, 1.5, (queries, docs))
+    query, phone = rng.integers(queries, size=pages), rng.integers(2, size=pages)
+    doc, page = np.tile(np.arange(docs), pages), np.repeat(np.arange(pages), docs)
+    position = doc + phone[page]
+    log_o = POSITION_EFFECTS[position] + DEVICE_EFFECTS[phone[page]]
+    clicked = rng.random(len(page)) < relevance[query[page], doc] * np.exp(log_o)
+    return pa.table(
+        {
+            "session_id": page,
+            "query_id": query[page],
+            "doc_id": doc,
+            "position": position + 1,
+            "device": pa.DictionaryArray.from_arrays(phone[page], list(DEVICES[:2])).cast(pa.string()),
             "click": clicked.astype(np.int8),
         }
     )

@@ -57,12 +57,14 @@ def merge(
     The plan says what it does to relevance (`plan.consequence`), and `plan.flips` when each query's order flips; for
     that the position-based model is fitted under it, unless `consequence` is false. `prefer="distortion"` plans the
     tree whose longest path is shortest in place of the cheapest. Where a formula ties factors a plan is the cheapest
-    set of equal pairs that determines all ratios, without its consequence.
+    set of equal pairs that determines all ratios.
     """
     verdict = as_check(check, progress=progress, **columns)
     names, vectors = _features(verdict, bias_features)
     known = None if propensity is None else given.align_propensity(verdict, propensity)
-    if consequence and verdict.log.roles.formula is None:
+    if prefer == "distortion" and verdict.log.roles.formula is not None:
+        raise EluteError("`prefer='distortion'` weighs trees of pairs, which a formula does without: leave it out")
+    if consequence:
         plan = weigh_merges(
             verdict,
             features=names,
@@ -76,7 +78,7 @@ def merge(
     elif prefer == "cost":
         plan = plan_merges(verdict, features=names, vectors=vectors, weights=weights, propensity=known, date=date)
     else:
-        raise EluteError("a plan of least distortion weighs consequences: leave out `consequence=False`, or a formula")
+        raise EluteError("a plan of least distortion weighs consequences: leave out `consequence=False`")
     made = plan.provenance.with_options(
         bias_features=bias_features,
         weights=weights,
@@ -114,6 +116,7 @@ def swap(
 ) -> SwapPlan:
     """Plan what to show elsewhere so that clicks tie all of the log together, by a spanning tree of least cost
     (Algorithm 2), as a search engine could do it: an item moves within pages of its query, at places that these have.
+    Where a formula ties factors: by the links of least cost that leave no ratio open, usually fewer.
 
     `check`: of `elute.check`, or what that takes. `relevance` by item and `propensity` by factor may come from
     anywhere; without them the position-based model is fitted under `first`, by default the cheapest merge plan. Each
@@ -126,11 +129,6 @@ def swap(
     if (relevance is None) != (propensity is None):
         raise EluteError("give both `relevance=` and `propensity=`, or neither (then both are fitted)")
     verdict = as_check(check, progress, TARGET, **columns)
-    if verdict.log.roles.formula is not None:
-        raise EluteError(
-            f"swaps are planned for every combination of bias values by itself, not under "
-            f"'{verdict.log.roles.formula}': plan merges (`elute.merge`), or join the columns of `bias=` by commas"
-        )
     limits = constraints or Constraints(
         max_position_change=max_position_change,
         only_positions=only_positions,

@@ -15,10 +15,11 @@ import click
 from elute.cli.types import PathType
 
 _SESSIONS, _QUERIES, _SEED = 20_000, 120, 7
-_LAYOUT_PAGES = 20_000
+_LAYOUT_PAGES, _PHONE_PAGES = 20_000, 5_000
 
 _AUDIT = "Audit: how much of the bias is left? The simulation knows the grades"
 _SEVERAL = "Several biases at once: every combination by itself, and effects that multiply"
+_MISSING = "Phones show all results one lower: one comparison is missing, and swaps that make it"
 _FIT = "Fit: propensities and relevance, beside a model that ignores positions"
 _SHOW = "Show these swaps to users: 20,000 pages as before, and those of the plan"
 
@@ -50,7 +51,8 @@ def demo(out: Path) -> None:
     """Simulate a sound and a broken log, check both, repair the broken one by a merge and by swaps that are shown, fit,
     audit and judge, and report.
 
-    A third log has three bias columns at once, for which a formula does what combinations of their values cannot."""
+    A third log has three bias columns at once, for which a formula does what combinations of their values cannot; a
+    fourth lacks one comparison under a formula, which a few swaps make."""
     from pyarrow.csv import write_csv
     from rich.console import Console
 
@@ -58,7 +60,7 @@ def demo(out: Path) -> None:
     from elute._util.files import write_parquet
     from elute.cli.progress import Reporter
     from elute.simulation import toy
-    from elute.simulation.layouts import simulate_layouts
+    from elute.simulation.layouts import simulate_layouts, simulate_phones
 
     console = Console()
     console.rule("Simulate: a sound log, a broken one, and the truth behind them", style="dim")
@@ -68,6 +70,7 @@ def demo(out: Path) -> None:
             table = toy.simulate(_SESSIONS, _QUERIES, broken=name == "broken", seed=_SEED)
             write_parquet(out / f"{name}.parquet", table)
         write_parquet(out / "layouts.parquet", simulate_layouts(_LAYOUT_PAGES, _QUERIES, _SEED))
+        write_parquet(out / "phones.parquet", simulate_phones(_PHONE_PAGES, _QUERIES, _SEED))
         with write_atomically(out / "truth.csv") as temporary:
             write_csv(toy.draw_truth(_QUERIES, _SEED), temporary)
     title = ""
@@ -85,7 +88,7 @@ def demo(out: Path) -> None:
 def _list_steps(out: Path) -> list[_Step]:
     """From the logs to the page."""
     sound, broken, swapped = (str(out / f"{name}.parquet") for name in ("sound", "broken", "swapped"))
-    layouts = str(out / "layouts.parquet")
+    layouts, phones = (str(out / f"{name}.parquet") for name in ("layouts", "phones"))
     truth, merge, swap = (str(out / name) for name in ("truth.csv", "merge.json", "swap.json"))
     merged, mended, naive = (str(out / "fits" / name) for name in ("merged", "pbm", "naive"))
     ratings, page, audit = str(out / "judged" / "ratings.csv"), str(out / "report.html"), out / "audit.json"
@@ -111,6 +114,7 @@ def _list_steps(out: Path) -> list[_Step]:
         _Step("Judge: ratings for Quepid", ("judge", mended, "--format", "quepid", "--out", ratings)),
         _Step(_SEVERAL, ("check", layouts, "--bias", "position,device,layout")),
         _Step(_SEVERAL, ("check", layouts, "--bias", "position + device + layout")),
+        _Step(_MISSING, ("repair", phones, "--bias", "position + device", "--method", "swap")),
         _Step(
             "Report: all of it on one page",
             ("report", broken, "--plan", swap, *fits, "--audit", str(audit), "--out", page),

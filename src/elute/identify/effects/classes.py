@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elute.identify.effects.design import EffectDesign, find_design
 from elute.identify.effects.span import Span, find_span
-from elute.kernels.forest import spanning_edges
+from elute.kernels.forest import merge_edges, spanning_edges
 
 
 def join_classes(root: NDArray[np.int32], factors: pa.Table) -> NDArray[np.int32]:
@@ -28,3 +28,16 @@ def number_classes(keys: NDArray[np.int64]) -> NDArray[np.int32]:
     """The first row that has the same numbers, of every row."""
     _, first, code = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return first[code.ravel()].astype(np.int32)
+
+
+def root_classes(number: NDArray[np.integer]) -> NDArray[np.int32]:
+    """For every factor the smallest of its class, from the class's number."""
+    first, member = np.unique(number, return_index=True, return_inverse=True)[1:]
+    return np.asarray(first[member.ravel()], np.int32)
+
+
+def join_pairs(number: NDArray[np.integer], pairs: NDArray[np.integer], factors: pa.Table) -> NDArray[np.int64]:
+    """By class, from `number` of every factor's, its number once the factors of these pairs are comparable."""
+    root = join_classes(merge_edges(root_classes(number), pairs.astype(np.int32)), factors)
+    joined = np.unique(root, return_inverse=True)[1].ravel()
+    return np.asarray(joined[np.unique(number, return_index=True)[1]], np.int64)

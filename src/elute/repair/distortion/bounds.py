@@ -8,7 +8,9 @@ ratio r'(x)/r(x) is one constant s within a component and jumps by |o(a) - o(b)|
 The propositions hold for the o' of such a fit and for no other: o' = o/s, with s along the tree as in
 `elute.repair.distortion.paths`. A mean of o(a) and o(b) is none, as soon as a component has two pairs.
 
-The bound is in units of r'/r: it belongs to the scale that sets s to 1 in one component.
+The bound is in units of r'/r: it belongs to the scale that sets s to 1 in one component. Where a formula ties factors
+(`elute.repair.distortion.places`) pairs make no tree: the bound is then by how much r'/r does vary, and a pair's share
+is that of the difference of logarithms.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.repair.distortion.paths import Floats, find_log_scales, find_longest_path, span_components
+from elute.repair.distortion.paths import Floats, PairTree, find_longest_path, span_components
+from elute.repair.distortion.places import Spanned, find_scales
 
 
 class MergeBound(NamedTuple):
@@ -34,20 +37,30 @@ class MergeBound(NamedTuple):
 
 
 def merge_bound(
-    pairs: NDArray[np.integer], component: NDArray[np.integer], propensity: Floats, origin: int
+    pairs: NDArray[np.integer],
+    component: NDArray[np.integer],
+    propensity: Floats,
+    origin: int,
+    spanned: Spanned | None = None,
 ) -> MergeBound:
-    """The bound of a merge plan: `pairs` (K - 1, 2) of factors, a spanning tree over the components 0 to
+    """The bound of a merge plan: `pairs` of factors, by default (`spanned`) a spanning tree over the components 0 to
     K - 1; `propensity` o a factor, above 0 where it is merged. Relevance is exact in component `origin`."""
-    a, b = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
+    pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    a, b = pairs.T
     if not (np.isfinite(propensity[[a, b]]) & (propensity[[a, b]] > 0)).all():
         raise ValueError("merged factors need a propensity above 0")
-    tree = span_components(pairs, component)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_scales, log_ratios = find_log_scales(pairs, tree, np.log(propensity), origin)
-    scales = np.exp(log_scales)
-    merged = propensity / scales[component]
+    spanned = span_components(pairs, component) if spanned is None else spanned
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_scales, log_ratios = find_scales(pairs, spanned, np.log(propensity), origin)
+        scales = np.exp(log_scales)
+        merged = propensity / scales[component]
     weights = np.abs(propensity[a] - propensity[b]) / merged[a]
-    diameter, path = find_longest_path(tree, weights)
     shares = np.zeros(len(a))
-    shares[path] = weights[path] / (diameter or 1.0)
+    if isinstance(spanned, PairTree):
+        diameter, path = find_longest_path(spanned, weights)
+        shares[path] = weights[path] / (diameter or 1.0)
+    else:
+        diameter = float(np.ptp(scales))
+        entered = np.abs((spanned.at[scales.argmax()] - spanned.at[scales.argmin()]) * log_ratios)
+        shares = entered / (entered.sum() or 1.0)
     return MergeBound(weights, diameter, shares, scales, log_ratios)

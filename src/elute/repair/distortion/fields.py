@@ -75,7 +75,7 @@ class Alternative:
     exact: bool
     """Whether no other tree has less of what it is named for."""
     cost: float
-    longest_path: int
+    longest_path: float
     longest_distance: float
     unit: float | None
     """None: all distances are 0, and each pair differs by δ."""
@@ -91,8 +91,8 @@ class Alternative:
 class Consequence:
     """What merging does to relevance."""
 
-    longest_path: int
-    """In pairs."""
+    longest_path: float
+    """In pairs: how often their differences enter the ratio of two relevances, at most."""
     longest_distance: float
     """In bias features: the largest sum of costs along a path."""
     queries_across: int | None
@@ -114,7 +114,7 @@ class Consequence:
     def sentence(self) -> str:
         """In words."""
         at = find_standard(self.distortion)
-        power = [f"{at.delta:g}^{self.longest_path}"] if self.longest_path > 1 else []
+        power = [f"{at.delta:g}^{self.longest_path:g}"] if self.longest_path > 1 else []
         figure = [] if at.largest is None else [f"{at.largest:.3g}"]
         off = f"ratios of relevances are off by up to {' = '.join(power + figure)}"
         if self.queries_across == 0:

@@ -104,6 +104,8 @@ class Distances(NamedTuple):
     """By place: distance from the root."""
     highest: Ints
     """By level l and place: the smallest place of a parent of the next 2^l places."""
+    points: Floats
+    """By component, where a formula ties factors: distances are sums of absolute differences. Empty for a tree."""
 
 
 def measure_distances(tree: PairTree, length: Floats) -> Distances:
@@ -118,7 +120,7 @@ def measure_distances(tree: PairTree, length: Floats) -> Distances:
     while 2 ** len(levels) <= len(up):
         below, step = levels[-1], 2 ** (len(levels) - 1)
         levels.append(np.minimum(below, np.concatenate((below[step:], below[-step:]))))
-    return Distances(place, by_place, np.stack(levels))
+    return Distances(place, by_place, np.stack(levels), np.empty((0, 0)))
 
 
 @jit
@@ -140,6 +142,11 @@ def _order_depth_first(tree: PairTree) -> Ints:
 @jit
 def distance(tree: Distances, a: int, b: int) -> float:
     """Between two components."""
+    if tree.points.shape[0] > 0:
+        total = 0.0
+        for way in range(tree.points.shape[1]):
+            total += abs(tree.points[a, way] - tree.points[b, way])
+        return total
     low, high = min(tree.place[a], tree.place[b]), max(tree.place[a], tree.place[b])
     if low == high:
         return 0.0

@@ -86,14 +86,14 @@ _ALTERNATIVE = record(
         "name": text,
         **dict.fromkeys(("chosen", "exact"), flag),
         **dict.fromkeys(("cost", "longest_distance"), number()),
-        "longest_path": whole(),
+        "longest_path": number(0),
         "unit": _SOME,
         "distortion": _DISTORTION,
     },
     closed=True,
 )
 _CONSEQUENCE: dict[str, Kind] = {
-    "longest_path": whole(),
+    "longest_path": number(0),
     "longest_distance": number(),
     "queries_across": maybe(whole()),
     "distortion": _DISTORTION,

@@ -22,9 +22,11 @@ from elute.cells.counts import Amounts, Cells, Clustered
 from elute.estimate.partitioned.items import select_items
 from elute.estimate.solve.problem import Codes, Floats, total_by_factor
 from elute.estimate.solve.standard_errors import link_informed
+from elute.identify.effects.classes import join_classes
+from elute.identify.effects.design import EffectDesign
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import find_roots, singletons
-from elute.known.covariance import Covariance, find_covariance
+from elute.known.covariance import Covariance, measure_covariance
 from elute.known.dependence import steady_effects
 
 Ints = NDArray[np.int64]
@@ -68,7 +70,9 @@ def steady(spreads: Sequence[Spread], clusters: int) -> Floats:
     return steady_effects(ratio, number, clusters)
 
 
-def measure_queries(cells: Cells, o: Floats, w: Floats, query: Ints, planned: Ints) -> float:
+def measure_queries(
+    cells: Cells, o: Floats, w: Floats, query: Ints, planned: Ints, design: EffectDesign | None
+) -> float:
     """The mean design effect by query over factors, weighted by their clicks, from the items that are not planned to be
     shown elsewhere: of each one's log propensity to the reference, or where they are many, of its own score."""
     item = np.repeat(np.arange(len(cells.offsets) - 1), np.diff(cells.offsets))
@@ -76,7 +80,8 @@ def measure_queries(cells: Cells, o: Floats, w: Floats, query: Ints, planned: In
     kept, rest = np.isin(item, others), select_items(cells, others)
     parent = singletons(len(o))
     link_informed(*rest[:2], w[kept], parent)
-    covariance = find_covariance(rest, w[kept], o, find_roots(parent))
+    component = find_roots(parent) if design is None else join_classes(find_roots(parent), design.factors)
+    covariance = measure_covariance(design, rest, w[kept], o, component)
     clicks = total_by_factor(rest.factor, rest.clicks, len(o)) * (covariance.row >= 0)
     chosen = np.argsort(-clicks, kind="stable")[: min(np.count_nonzero(clicks), _FACTORS)]
     if not len(chosen):
@@ -90,11 +95,9 @@ def measure_queries(cells: Cells, o: Floats, w: Floats, query: Ints, planned: In
 
 
 def _find_column(covariance: Covariance, factor: int) -> Floats:
-    out, free = np.zeros(len(covariance.row)), covariance.row >= 0
-    out[factor] = 1.0
-    if len(covariance.matrix):
-        out[free] = covariance.matrix[covariance.row[factor]]
-    return out
+    own = np.zeros(len(covariance.row))
+    own[factor] = 1.0
+    return covariance.multiply(own) if covariance.held else own
 
 
 @jit

@@ -19,9 +19,11 @@ from elute.cells.counts import Cells, Counts
 from elute.estimate.models.pbm import PBM
 from elute.estimate.priors.gamma import CellInformation, fit_population, weigh_cells
 from elute.estimate.solve import boundary
+from elute.estimate.solve.effect_boundary import find_effect_parts
 from elute.estimate.solve.laplacian import conjugate_gradients, diagonal, multiply
 from elute.estimate.solve.problem import Codes, Floats, find_scales
-from elute.known.covariance import Covariance, find_covariance
+from elute.identify.effects.design import EffectDesign
+from elute.known.covariance import Covariance, measure_covariance
 from elute.known.sample import Sample, sample_counts
 from elute.progress import Progress, silent
 from elute.repair.looks.effects import Clusters, measure_queries, measure_spread, steady
@@ -50,6 +52,7 @@ class _Fitted(NamedTuple):
     part: Codes
     info: CellInformation
     covariance: Covariance
+    design: EffectDesign | None
 
 
 def measure_links(
@@ -79,7 +82,7 @@ def measure_links(
     tied = np.isfinite(variance)
     effect, by = np.ones(m), []
     if query is not None and sample.query is not None:
-        effect *= measure_queries(fitted.cells, fitted.o, fitted.info.given, sample.query, planned)
+        effect *= measure_queries(fitted.cells, fitted.o, fitted.info.given, sample.query, planned, fitted.design)
         by.append(query)
     if clusters and tied.any():
         found = _measure_clusters(fitted, source[tied], target[tied], clusters)
@@ -94,20 +97,23 @@ def measure_links(
 def _fit(sample: Sample, progress: Progress) -> _Fitted:
     """Parts count as components: each has a scale of its own."""
     problem = sample.problem
-    found = PBM(relevance_prior="beta", progress=progress).fit_factors(problem)
-    of_item = boundary.find_parts(problem.cells, problem.n_factors)[1]
+    found, design = PBM(relevance_prior="beta", progress=progress).fit_factors(problem), problem.design
+    if design is None:
+        of_item = boundary.find_parts(problem.cells, problem.n_factors)[1]
+    else:
+        of_item = find_effect_parts(problem.cells, design)[1]
     cells = boundary.restrict(problem.cells, sample.part, of_item)
     part = np.unique(sample.part, return_inverse=True)[1].astype(np.int32)
     o = np.where(sample.part == boundary.NOWHERE, 0.0, found.o)
     o = o / find_scales(o, part, problem.reliable)[part]
     info = weigh_cells(cells, o, fit_population(cells, o, np.zeros(len(o)), part))
-    return _Fitted(cells, o, part, info, find_covariance(cells, info.expected, o, part))
+    return _Fitted(cells, o, part, info, measure_covariance(design, cells, info.expected, o, part), design)
 
 
 def _measure_clusters(fitted: _Fitted, source: Ints, target: Ints, clusters: Clusters) -> Floats:
     """The design effect of every link, by the clusters that matter most to it."""
     cells, o, w = fitted.cells, fitted.o, fitted.info.given
-    poisson = find_covariance(cells, w, o, fitted.part)
+    poisson = measure_covariance(fitted.design, cells, w, o, fitted.part)
     columns = [_solve(cells, w, poisson, s, t) for s, t in zip(source.tolist(), target.tolist(), strict=True)]
     effect = np.ones(len(source))
     for _, read in clusters:
@@ -119,14 +125,19 @@ def _measure_clusters(fitted: _Fitted, source: Ints, target: Ints, clusters: Clu
 
 def _solve(cells: Cells, w: Floats, covariance: Covariance, source: int, target: int) -> Floats:
     """u of a link, but for a constant within each part; infinite where nothing ties its ends."""
-    n, free = len(covariance.row), covariance.row >= 0
+    n, rows = len(covariance.row), covariance.design
     apart = np.zeros(n)
     apart[source], apart[target] = 1.0, -1.0
     if not np.isfinite(covariance.variance[[source, target]]).all():
         return np.where(apart > 0, np.inf, 0.0)
-    if not len(covariance.matrix):
-        scale = diagonal(*cells[:2], w, n)
+    if covariance.held:
+        return covariance.multiply(apart)
+    scale = diagonal(*cells[:2], w, n)
+    if rows is None:
         return conjugate_gradients(lambda v: multiply(*cells[:2], w, v), apart, scale, _SHARE, _STEPS).x
-    out = np.zeros(n)
-    out[free] = covariance.matrix @ apart[free]
-    return out
+
+    def multiply_tied(v: Floats) -> Floats:
+        return np.asarray(rows.T @ multiply(*cells[:2], w, rows @ v))
+
+    found = conjugate_gradients(multiply_tied, rows.T @ apart, rows.power(2).T @ scale, _SHARE, _STEPS)
+    return np.asarray(rows @ found.x)

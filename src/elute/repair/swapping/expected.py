@@ -24,8 +24,11 @@ from elute.checking.check import Check
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 from elute.estimate.priors.gamma import expect_items, fit_population, know_items
-from elute.estimate.solve import boundary
 from elute.estimate.solve.problem import Problem, total_by_factor
+from elute.identify.effects.classes import join_pairs, root_classes
+from elute.identify.effects.constraints import constrain
+from elute.identify.effects.design import find_design
+from elute.identify.effects.independent import keep_independent
 from elute.identify.information import information
 from elute.kernels.merge import merge_cells, merge_factors
 from elute.progress import Progress, silent
@@ -34,7 +37,8 @@ from elute.repair.features import bias_features
 from elute.repair.merge import find_minimum_merges
 from elute.repair.plan import MergePlan
 from elute.repair.swapping.movable import number_kinds
-from elute.repair.swapping.scale import align_parts
+from elute.repair.swapping.parts import find_parts
+from elute.repair.swapping.scale import align_parts, find_ways
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -97,50 +101,30 @@ def expect(
     return Outlook(relevance, typical, propensity, part, known, home)
 
 
-def find_parts(counts: Counts, component: NDArray[np.integer]) -> Ints:
-    """By factor: its number among the parts of components within which chains of clicks determine all ratios. A factor
-    without a click counts to the main part of its component."""
-    cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
-    n = counts.n_factors
-    found = boundary.find_parts(cells, n)[0].astype(np.int64)
-    clicks = total_by_factor(counts.factor, counts.clicks, n)
-    lost = found == boundary.NOWHERE
-    if not lost.all():
-        main = boundary.find_main_parts(clicks, component.astype(np.int32), found.astype(np.int32))
-        of_component = np.full(int(component.max()) + 1, -1)
-        owner = np.array([component[np.flatnonzero(found == one)[0]] for one in main], np.int64)
-        of_component[owner] = main
-        found = np.where(lost, of_component[component], found)
-    found = np.where(found < 0, n + component, found)
-    return np.unique(found, return_inverse=True)[1].reshape(-1)
-
-
 def _find_pairs(counts: Counts, part: Ints, first: MergePlan | None, alike: list[str] | None) -> Ints:
     """Factors to merge until all parts are one."""
-    given = np.empty((0, 2), np.int64) if first is None else first.pairs_of(counts.factors)
-    joined = part.copy()
-    for a, b in given:
-        joined[joined == joined[b]] = joined[a]
-    if len(np.unique(joined)) == 1:
+    factors = counts.factors
+    given = np.empty((0, 2), np.int64) if first is None else first.pairs_of(factors)
+    joined = join_pairs(part, given, factors)[part]
+    if not joined.any():
         return given
-    more = find_minimum_merges(bias_features(counts.factors, alike or None), joined)[0]
-    return np.concatenate((given, more))
+    more = find_minimum_merges(bias_features(factors, alike or None), joined)[0]
+    return np.concatenate((given, more[keep_independent(more, root_classes(joined), factors)]))
 
 
 def _fit(counts: Counts, pairs: Ints, part: Ints | None, progress: Progress) -> tuple[Floats, Floats, Floats]:
     """Posterior and prior means of relevance, and propensities, with `part` at scales that positions suggest; a factor
     without a click counts as if it had half of one."""
-    merged = merge_factors(counts.n_factors, pairs)
     cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
-    few = Cells(*merge_cells(*cells, merged))
-    problem = Problem(few, merged, np.zeros(int(merged.max()) + 1, np.int32), counts.factors)
+    problem = _pose(counts, cells, pairs)
     found = PBM(relevance_prior="beta", progress=progress).fit_factors(problem).o
-    o = np.where(np.isfinite(found), found, 0.0)[merged]
+    o = np.where(np.isfinite(found), found, 0.0)[problem.merged]
     position = next((column for column in counts.factors.column_names if is_position(counts.factors, column)), None)
     if part is not None and part.max(initial=0) > 0 and position is not None:
         clicks = total_by_factor(counts.factor, counts.clicks, counts.n_factors).astype(np.float64)
         curve = number_kinds(counts.factors, [column for column in counts.factors.column_names if column != position])
-        o = align_parts(o, clicks, part, curve, counts.factors[position].to_numpy().astype(np.float64))
+        ways = find_ways(part, counts.factors)
+        o = align_parts(o, clicks, ways, curve, counts.factors[position].to_numpy().astype(np.float64))
     o = o / o.max()
     none, one = np.zeros(len(o)), np.zeros(len(o), np.int32)
     population = fit_population(cells, o, none, one)
@@ -151,6 +135,17 @@ def _fit(counts: Counts, pairs: Ints, part: Ints | None, progress: Progress) -> 
         seen = np.bincount(cells.factor, cells.impressions * r.repeat(np.diff(cells.offsets)), len(o))
         o[never] = np.minimum(0.5 / np.maximum(seen[never], 0.5), o[~never].min())
     return r, expect_items(cells, o, population), o
+
+
+def _pose(counts: Counts, cells: Cells, pairs: Ints) -> Problem:
+    """The log as one component, once the factors of these pairs are alike."""
+    n, design = counts.n_factors, find_design(counts.factors)
+    if design is not None:
+        whole = np.arange(n, dtype=np.int32), np.zeros(n, np.int32)
+        return Problem(cells, *whole, counts.factors, constrain(design.roughen(), pairs))
+    merged = merge_factors(n, pairs)
+    few = Cells(*merge_cells(*cells, merged))
+    return Problem(few, merged, np.zeros(int(merged.max()) + 1, np.int32), counts.factors)
 
 
 def _locate(counts: Counts, relevance: Floats, propensity: Floats, part: Ints) -> tuple[Floats, Ints]:

@@ -44,6 +44,11 @@ class FeasibleSwaps(NamedTuple):
     loss: Floats
     strength: Floats
 
+    @property
+    def pairs(self) -> Ints:
+        """The factors that each makes comparable."""
+        return np.column_stack((self.source, self.target))
+
     def take(self, which: NDArray[np.integer] | Mask) -> FeasibleSwaps:
         """These swaps, in this order."""
         return FeasibleSwaps._make(column[which] for column in self)

@@ -2,7 +2,7 @@
 
 An impression of item x under factor t adds p/(1 - p) to its cell. The standard errors are those of the covariance that
 `elute check` reports, times its design effects, at the probabilities that are typical: odds of an item that was lucky
-would promise too much.
+would promise too much. Where a formula ties factors, the information is that about its effects.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from elute.cells.counts import Cells, Counts
 from elute.checking.check import Check
 from elute.estimate.solve.standard_errors import link_informed
+from elute.identify.effects.classes import join_classes
+from elute.identify.effects.design import find_design
 from elute.kernels.unionfind import find_roots, singletons
-from elute.known.covariance import find_covariance
+from elute.known.covariance import measure_covariance
 from elute.repair.swapping.expected import Outlook
 
 Floats = NDArray[np.float64]
@@ -69,6 +71,7 @@ class Forecast:
     def __init__(self, check: Check, expected: Outlook, shown: ShownAnew) -> None:
         counts = check.counts
         self._expected, self._effect = expected, find_effects(check)
+        self._factors, self._design = counts.factors, find_design(counts.factors)
         self._offsets, self._factor, self._old, self._new = _unite(counts, shown)
         every = np.repeat(np.arange(counts.n_items), np.diff(self._offsets))
         self._odds = expected.odds(every, self._factor.astype(np.int64))
@@ -84,8 +87,9 @@ class Forecast:
         cells = Cells(self._offsets, self._factor, none, none)
         parent = singletons(n)
         link_informed(self._offsets, self._factor, w, parent)
-        part = np.unique(find_roots(parent), return_inverse=True)[1].reshape(-1)
-        found = find_covariance(cells, w, self._expected.propensity, part.astype(np.int32))
+        label = join_classes(find_roots(parent), self._factors)
+        part = np.unique(label, return_inverse=True)[1].reshape(-1)
+        found = measure_covariance(self._design, cells, w, self._expected.propensity, part.astype(np.int32))
         return Errors(np.sqrt(found.variance * self._effect), part, found.reference)
 
 

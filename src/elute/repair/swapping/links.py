@@ -6,6 +6,10 @@ tree, by the links of least cost (Eq. 3, as in Algorithm 2) among those whose qu
 which come closest. Within a link the items that can tell most are taken until they could give twice what is needed, and
 share the impressions so that the fewest do: n = S/ω·(√(ω/λ) - 1), ω = p/(1 - p), with one λ for all. A query lends one
 item to a link, and its pages that may be changed are shared evenly by the links that want them.
+
+Where a formula ties factors, fewer links do than a tree has (`elute.identify.effects.independent`), and swaps between
+different parts may make the same comparison: they are one link. A swap whose ratio is the c-th power of what the link
+compares counts c² times there. The longest comparison, to which `se` belongs, has c = 1.
 """
 
 from __future__ import annotations
@@ -13,9 +17,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.kernels.unionfind import find_roots, join_edges, singletons
+from elute.identify.effects.classes import root_classes
+from elute.identify.effects.independent import compare_pairs, keep_independent
+from elute.kernels.unionfind import join_edges, singletons
 from elute.repair.swap import compute_costs
 from elute.repair.swapping.expected import Outlook
 from elute.repair.swapping.feasible import FeasibleSwaps
@@ -33,59 +40,61 @@ _HALVINGS = 60
 
 
 class PartLink(NamedTuple):
-    """Two parts, the swaps that join them, how often each is to be shown, and the information that makes."""
+    """The swaps that join two parts, how often each is to be shown, and the information that makes."""
 
-    a: int
-    b: int
     swaps: FeasibleSwaps
     impressions: Ints
     information: float
 
 
-def find_links(candidates: FeasibleSwaps, expected: Outlook, pages: Ints, needed: float) -> list[PartLink]:
+def find_links(
+    candidates: FeasibleSwaps, expected: Outlook, pages: Ints, needed: float, factors: pa.Table
+) -> list[PartLink]:
     """A spanning tree, or as much of one as there are swaps for, that gives every link the information `needed`;
     `pages`: of every query, how many may be changed."""
     if not len(candidates.item):
         return []
-    candidates, pairs, member = _choose_items(candidates, expected)
-    reach = np.bincount(member, candidates.strength)
+    candidates, pairs, member, weight = _choose_items(candidates, expected, factors)
+    reach = np.bincount(member, weight * candidates.strength)
     cost = np.full(len(pairs), np.inf)
-    np.minimum.at(cost, member, price(candidates, expected._replace(relevance=expected.typical)))
+    np.minimum.at(cost, member, price(candidates, expected._replace(relevance=expected.typical)) / weight)
     enough = reach >= needed
     order = np.lexsort((pairs[:, 1], pairs[:, 0], np.where(enough, cost, -reach), ~enough))
-    parent = singletons(expected.parts)
-    chosen = order[join_edges(parent, pairs[order, 0], pairs[order, 1])]
+    root = root_classes(expected.part)
+    chosen = order[join_edges(singletons(len(root)), pairs[order, 0], pairs[order, 1])]
+    chosen = chosen[keep_independent(pairs[chosen], root, factors)]
     rows = np.argsort(member, kind="stable")
     first = np.searchsorted(member[rows], np.arange(len(pairs) + 1))
-    groups = [candidates.take(rows[first[link] : first[link + 1]]) for link in chosen]
+    groups = [rows[first[link] : first[link + 1]] for link in chosen]
     waiting = np.zeros(len(pages), np.int64)
-    for swaps in groups:
-        waiting[swaps.query] += 1
+    for group in groups:
+        waiting[candidates.query[group]] += 1
     left, links = pages.copy(), []
-    for link, swaps in zip(chosen, groups, strict=True):
+    for group in groups:
+        swaps = candidates.take(group)
         fair = -(-left[swaps.query] // waiting[swaps.query])
         swaps = swaps._replace(most=np.minimum(swaps.most, fair))
-        links.append(_fill(int(pairs[link, 0]), int(pairs[link, 1]), swaps, expected, needed))
+        links.append(_fill(swaps, expected, needed, weight[group]))
         left[links[-1].swaps.query] -= links[-1].impressions
         waiting[swaps.query] -= 1
     return [link for link in links if len(link.impressions)]
 
 
-def _choose_items(candidates: FeasibleSwaps, expected: Outlook) -> tuple[FeasibleSwaps, Ints, Ints]:
-    """The strongest swap of every query for every pair of parts, the pairs, and the pair of each swap."""
-    ends = np.sort(np.column_stack((expected.home[candidates.item], expected.part[candidates.target])), axis=1)
-    pairs, member = np.unique(ends, axis=0, return_inverse=True)
-    member = member.reshape(-1)
-    order = np.lexsort((-candidates.strength, candidates.query, member))
+def _choose_items(
+    candidates: FeasibleSwaps, expected: Outlook, factors: pa.Table
+) -> tuple[FeasibleSwaps, Ints, Ints, Floats]:
+    """The strongest swap of every query for every comparison of parts; the comparisons, each by the first factors of
+    two parts; the comparison of each swap, and how much it counts there."""
+    root = root_classes(expected.part)
+    first = np.unique(expected.part, return_index=True)[1]
+    ends = np.sort(np.column_stack((first[expected.home[candidates.item]], root[candidates.target])), axis=1)
+    member, length = compare_pairs(ends, root, factors)
+    weight = length**2
+    least = np.lexsort((ends[:, 1], ends[:, 0], member))
+    pairs = ends[least[np.r_[True, np.diff(member[least]) != 0]]]
+    order = np.lexsort((-weight * candidates.strength, candidates.query, member))
     kept = order[np.r_[True, (np.diff(member[order]) != 0) | (np.diff(candidates.query[order]) != 0)]]
-    return candidates.take(kept), pairs, member[kept]
-
-
-def join_parts(expected: Outlook, links: list[PartLink]) -> Ints:
-    """By part, its number once these links hold."""
-    parent = singletons(expected.parts)
-    join_edges(parent, np.array([x.a for x in links], np.int64), np.array([x.b for x in links], np.int64))
-    return np.unique(find_roots(parent), return_inverse=True)[1].reshape(-1)
+    return candidates.take(kept), pairs, member[kept], weight[kept]
 
 
 def price(candidates: FeasibleSwaps, expected: Outlook) -> Floats:
@@ -96,18 +105,18 @@ def price(candidates: FeasibleSwaps, expected: Outlook) -> Floats:
     return compute_costs(np.ones(len(p)), p, q)
 
 
-def _fill(a: int, b: int, swaps: FeasibleSwaps, expected: Outlook, needed: float) -> PartLink:
-    odds = expected.odds(swaps.item, swaps.target)
-    swaps = swaps._replace(strength=inform(swaps.most, odds, expected.known[swaps.item]))
-    order = np.argsort(-swaps.strength, kind="stable")
-    reach = np.cumsum(swaps.strength[order])
+def _fill(swaps: FeasibleSwaps, expected: Outlook, needed: float, weight: Floats) -> PartLink:
+    odds, known = weight * expected.odds(swaps.item, swaps.target), weight * expected.known[swaps.item]
+    strength = inform(swaps.most, odds, known)
+    order = np.argsort(-strength, kind="stable")
+    reach = np.cumsum(strength[order])
     wanted = _SPARE * needed if reach[-1] >= needed else _WHOLE * float(reach[-1])
-    swaps = swaps.take(order[: min(int(np.searchsorted(reach, wanted)) + 1, len(order))])
-    odds, known = expected.odds(swaps.item, swaps.target), expected.known[swaps.item]
+    order = order[: min(int(np.searchsorted(reach, wanted)) + 1, len(order))]
+    swaps, odds, known = swaps.take(order), odds[order], known[order]
     shown = share_impressions(odds, known, swaps.most, needed)
     kept = shown > 0
     carried = inform(shown, odds, known)
-    return PartLink(a, b, swaps.take(kept), shown[kept], float(carried.sum()))
+    return PartLink(swaps.take(kept), shown[kept], float(carried.sum()))
 
 
 def inform(shown: NDArray[np.number], odds: Floats, known: Floats) -> Floats:

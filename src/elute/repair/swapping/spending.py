@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.identify.effects.design import EffectDesign
 from elute.repair.allowed import FittedCells
 from elute.repair.budget import Spending, spend
 from elute.repair.spending.objective import Objective
@@ -34,6 +35,7 @@ def spend_within(
     budget: int,
     objective: Objective,
     effect: Floats,
+    design: EffectDesign | None = None,
 ) -> Spent:
     """Divide a budget among the swaps `links` that join parts and `more`. No query gives more than its `pages`: where
     one is asked for too many, its swaps share them, links first, and the budget is divided again."""
@@ -44,7 +46,13 @@ def spend_within(
     for _ in range(_ROUNDS):
         joining, rest = every.take(np.arange(first)), every.take(np.arange(first, len(every.item)))
         spending = spend(
-            cells, joining.to_candidates(), rest.to_candidates(), usable, objective=objective, dispersion=effect
+            cells,
+            joining.to_candidates(),
+            rest.to_candidates(),
+            usable,
+            objective=objective,
+            dispersion=effect,
+            design=design,
         )
         given = _find_given(every, spending, n)
         asked = np.bincount(every.query, given, len(pages))

@@ -36,7 +36,7 @@ def _tabulate_alternatives(said: Consequence) -> Grid:
     for one in said.alternatives:
         at = find_standard(one.distortion)
         name = f"{one.name}{', this plan' if one.chosen else ''}{'' if one.exact else ' (about)'}"
-        figures = (f"{one.cost:.4g}", format_count(one.longest_path), f"{one.longest_distance:.4g}")
+        figures = (f"{one.cost:.4g}", f"{one.longest_path:,}", f"{one.longest_distance:.4g}")
         rows.append((name, *figures, _write(at.largest), format_share(at.queries_safe_share)))
     return Grid(head, rows, numeric=head[1:])
 
