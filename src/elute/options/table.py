@@ -39,6 +39,8 @@ OPTIONS: dict[str, Kind] = {
     "where": Text("an SQL expression over the log's columns"),
     "max_position": Whole(),
     "min_factor_impressions": Whole(1),
+    "last": Whole(1),
+    "drop": Text("a condition on the keys of parts, as in 'day < 2026-10-17'"),
     "engine": OneOf(words=("duckdb", "spark")),
     "exact": Flag(),
     "memory": Whole(1, 2**60),
@@ -120,6 +122,9 @@ OPTIONS: dict[str, Kind] = {
     "kind": Text("the name of a format"),
     "skip_malformed": Flag(),
     "seeds": Whole(1, 10**6),
+    # count
+    "append": Flag(),
+    "key": Text("a name and a value, as in 'day=2026-11-14'"),
     # all
     "out": PathName(),
 }
