@@ -51,7 +51,7 @@ ORDER = ["1", "2", "3", "10"]
 
 
 @pytest.mark.usefixtures("small")
-@some(60)
+@some(20)
 @given(history=histories(), by_value=st.booleans())
 @example(history=(plain([("q", t, t) for t in ODD_TEXT], "text"), [("1", [*range(40)]), ("2", [*range(61)])], None, None), by_value=False)  # fmt: skip
 @example(history=(plain([(1, 1, 1), (2, 1, 1), (1, 1, 2)]), [(k, [0, 1, 2]) for k in ORDER], None, None), by_value=True)

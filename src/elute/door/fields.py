@@ -38,7 +38,7 @@ def flag(value: Any, at: str) -> None:
 def scalar(value: Any, at: str) -> None:
     """An id as JSON holds it: text, a number, true, false or null. Whole numbers may be of 64 bits without a sign."""
     if isinstance(value, int) and not isinstance(value, bool):
-        _check_range(value, at, -LARGEST, 2**64 - 1)
+        _check_range(value, at, -LARGEST - 1, 2**64 - 1)
     elif not (value is None or isinstance(value, str | bool)):
         number()(value, at)
 
