@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from test_against_reference import ODD_TEXT, Case, plain
-from test_engines_agree import expect_of_counts, odd_logs, roles_of, some, to_text, verdict, whole
+from test_engines_agree import expect_of_counts, odd_logs, roles_of, some, to_text, verdict
 
 import elute
 from elute.engines.partitioned import engine as partitioned
@@ -47,13 +45,14 @@ DROPS: dict[str | None, set[str]] = {
     "day >= 3": {"3", "10"},
     "day != 10 and day > 1": {"2", "3"},
 }
+TEXTS = plain([("q", text, text) for text in ODD_TEXT], "text")
 ORDER = ["1", "2", "3", "10"]
 
 
 @pytest.mark.usefixtures("small")
 @some(20)
 @given(history=histories(), by_value=st.booleans())
-@example(history=(plain([("q", t, t) for t in ODD_TEXT], "text"), [("1", [*range(40)]), ("2", [*range(61)])], None, None), by_value=False)  # fmt: skip
+@example(history=(TEXTS, [("1", [*range(40)]), ("2", [*range(61)])], None, None), by_value=False)
 @example(history=(plain([(1, 1, 1), (2, 1, 1), (1, 1, 2)]), [(k, [0, 1, 2]) for k in ORDER], None, None), by_value=True)
 def test_any_history_is_the_log_of_the_rows_that_remain(
     history: tuple[Case, list[tuple[str, list[int]]], str | None, int | None], by_value: bool
@@ -66,9 +65,7 @@ def test_any_history_is_the_log_of_the_rows_that_remain(
             pq.write_table(case.table.take(pa.array(rows, pa.int64())), day)
             dropped = drop if number == len(parts) - 1 else None
             try:
-                elute.count(
-                    day, f"{place}/parts", append=True, key=f"day={key}", drop=dropped, exact=by_value, **roles
-                )
+                elute.count(day, f"{place}/parts", append=True, key=f"day={key}", drop=dropped, exact=by_value, **roles)
             except elute.EluteError as error:
                 assert "has no rows" in str(error) or "no usable row" in str(error)
                 continue
@@ -82,14 +79,13 @@ def test_any_history_is_the_log_of_the_rows_that_remain(
             return
         remaining = [row for key in read for row in left[key]]
         pq.write_table(case.table.take(pa.array(remaining, pa.int64())), f"{place}/log.parquet")
-        for memory in (None, partitioned.LEAST):
-            with elute.read_log(f"{place}/parts", last=last, memory=memory) as log:
-                found = elute.check(log).to_dict()
-            expected = expect_of_counts(f"{place}/log.parquet", {**roles, "exact": by_value}, found)
-            if memory is not None:
-                with elute.read_log(f"{place}/parts", last=last) as log:
-                    log.save_counts(f"{place}/merged")
-                found_of_one = verdict(lambda path: elute.read_log(path, memory=memory), f"{place}/merged", {})
-                assert to_text(found) == to_text(found_of_one)
-            else:
-                assert to_text(found) == to_text(expected)
+        with elute.read_log(f"{place}/parts", last=last) as log:
+            found = elute.check(log).to_dict()
+            log.save_counts(f"{place}/merged")
+        expected = expect_of_counts(f"{place}/log.parquet", {**roles, "exact": by_value}, found)
+        assert to_text(found) == to_text(expected)
+        by_range, of_one = (
+            verdict(partial(elute.read_log, memory=partitioned.LEAST), f"{place}/{name}", window)
+            for name, window in (("parts", {"last": last}), ("merged", {}))
+        )
+        assert to_text(by_range) == to_text(of_one)

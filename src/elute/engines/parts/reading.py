@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,43 +18,18 @@ from elute.cells.chunks import CELLS_A_CHUNK, ITEMS_A_CHUNK
 from elute.cells.counts import Cells, Membership, sum_by_item
 from elute.cells.factors import to_json_value
 from elute.cells.filters import Filters
-from elute.cells.roles import Roles
-from elute.door.fields import Damaged
-from elute.door.tables import require_type
-from elute.engines.counts_folder.layout import CELLS, FORMAT, QUERY
-from elute.engines.counts_folder.reading import CountsFiles
+from elute.engines.counts_folder.layout import CELLS, QUERY
 from elute.engines.parts.choosing import choose_parts
 from elute.engines.parts.factors import merge_factors
-from elute.engines.parts.hashing import HashedItems, to_plain
-from elute.engines.parts.layout import FOLDER, ITEM, PLACE, QUERY_KEY, Index
+from elute.engines.parts.hashing import to_plain
+from elute.engines.parts.layout import FOLDER, Index
 from elute.engines.parts.merging import Grouping, Merged, Named, Run, cut_places, join_merged, merge_runs
+from elute.engines.parts.part import PartFiles, add_up
 from elute.errors import EluteError
 from elute.kernels.keys import KeyTable
 
 ITEMS_A_RANGE = 1 << 16
 """Merged at a time where all are held: so few that they stay in the cache."""
-
-
-class PartFiles(CountsFiles):
-    """One part, or a block of several. A run is one of the groups that it was written in."""
-
-    def ids(self, group: int) -> HashedItems:
-        """Of the items of a run."""
-        names = [PLACE, ITEM, *([QUERY_KEY] if self.roles.query is not None else [])]
-        table = self._read("items", names, {}, group)
-        with self._refusing("items"):
-            for name in names:
-                require_type(table, name, (pa.uint64(),))
-            found = [table[name].to_numpy() for name in names]
-            if (found[0][1:] < found[0][:-1]).any():
-                raise Damaged("its items are not in the order of their places")
-        return HashedItems(found[0], found[1], found[2] if len(found) > 2 else found[1][:0])
-
-    def may_reach(self, group: int, low: int, high: int) -> bool:
-        """Whether a run may have items in a range of places, as far as the file says."""
-        file = self._open("items")
-        about = file.metadata.row_group(group).column(file.schema_arrow.names.index(PLACE)).statistics
-        return about is None or not about.has_min_max or (about.min <= high and about.max >= low)
 
 
 class MergedCounts:
@@ -76,7 +50,7 @@ class MergedCounts:
         self._by: Grouping = "item"
         if index.unit_roles != index.roles:
             self._by = "item and query" if units else "item with queries"
-        self.about = _add_up(folder, self.roles, [part.about for part in self.parts])
+        self.about = add_up(folder, self.roles, [part.about for part in self.parts])
         self.filters = Filters.from_options(self.about["filters"])
         self.exact = all(part.exact for part in self.parts)
         self._last: tuple[int, Merged] | None = None
@@ -280,26 +254,6 @@ def cover(names: Sequence[str], index: Index) -> list[str]:
             wanted -= set(block.of)
             found.append(block.name)
     return found + [name for name in names if name in wanted]
-
-
-def _add_up(folder: Path, roles: Roles, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What `counts.json` would say, but for what only the merged cells tell."""
-    nulls: Counter[str] = Counter()
-    for about in parts:
-        nulls.update(about["nulls"])
-    filters = [about["filters"] for about in parts]
-    alike = all(one == filters[0] for one in filters)
-    filtered = [about["rows_filtered"] for about in parts]
-    return {
-        "format": FORMAT,
-        "log": str(folder),
-        "source": [state for about in parts if about["filters"].get("where") is None for state in about["source"]],
-        "roles": roles.to_dict(),
-        "filters": filters[0] if alike else {**filters[0], "where": None},
-        "rows_filtered": sum(filtered) if alike and None not in filtered else None,
-        "nulls": {column: nulls[column] for column in roles.ids if column in nulls},
-        **{name: sum(about[name] for about in parts) for name in ("rows", "usable", "unshown", "repeats_on_page")},
-    }
 
 
 def _decode(table: pa.Table) -> pa.Table:
