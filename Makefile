@@ -56,6 +56,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.cores
 	$(BIN)/python -m benchmarks.hot
 	$(BIN)/python -m benchmarks.door
+	$(BIN)/python -m benchmarks.daily
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.budget
 	$(BIN)/python -m benchmarks.simulate
