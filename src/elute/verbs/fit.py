@@ -123,7 +123,13 @@ def fit(
         "policy_aware": policy_aware,
     }
     if model in SESSION_MODELS:
-        options |= {"plan": plan, "propensities": propensities, "warm": warm, "bootstrap": bootstrap, "cluster": cluster}
+        options |= {
+            "plan": plan,
+            "propensities": propensities,
+            "warm": warm,
+            "bootstrap": bootstrap,
+            "cluster": cluster,
+        }
         options |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None}
         return _fit_sessions(opened, model, progress, **options)
     if model not in MODELS:

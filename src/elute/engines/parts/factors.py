@@ -37,8 +37,11 @@ def merge_factors(tables: Sequence[pa.Table], bias: Sequence[str]) -> tuple[pa.T
     code = rank[code]
     found = found.drop_columns("elute_row")
     for name in TOTALS:
+        amounts = np.concatenate([table[name].to_numpy() for table in tables])
+        if amounts.sum(dtype=np.float64) >= 2.0**63:
+            raise EluteError("all parts together have more impressions than can be counted; read fewer with `last=`")
         total = np.zeros(len(first), np.int64)
-        np.add.at(total, code, np.concatenate([table[name].to_numpy() for table in tables]))
+        np.add.at(total, code, amounts)
         found = found.append_column(name, pa.array(total))
     ends = np.cumsum([table.num_rows for table in tables])[:-1]
     return found, np.split(code, ends)

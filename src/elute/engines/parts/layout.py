@@ -13,6 +13,8 @@ others, which are kept: it takes their place where all of them are read.
 
 from __future__ import annotations
 
+import json
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -38,6 +40,7 @@ _INDEX = record(
         "key": _NAMES,
         "parts": each(record({"key": mapping(text), "name": text, "cells": whole()}, closed=True)),
         "blocks": each(record({"name": text, "of": _NAMES}, closed=True)),
+        "crc32": whole(most=2**32 - 1),
     }
 )
 
@@ -72,6 +75,8 @@ class Index(NamedTuple):
         found = read_json(path, _INDEX, "what `elute.count` writes", "count the log again")
         if found["format"] != FORMAT:
             raise EluteError(f"{folder} was written by another version of elute; count the log again")
+        if found["crc32"] != _sum({name: value for name, value in found.items() if name != "crc32"}):
+            raise EluteError(f"{path} is not as elute wrote it: its checksum differs; count the log again")
         try:
             first, second = (int(half, 16) for half in found["hash"])
         except ValueError:
@@ -79,7 +84,9 @@ class Index(NamedTuple):
         parts = tuple(PartEntry(**part) for part in found["parts"])
         blocks = tuple(Block(block["name"], tuple(block["of"])) for block in found["blocks"])
         names = [*(part.name for part in parts), *(block.name for block in blocks)]
-        if any(set(part.key) != set(found["key"]) for part in parts) or any(not is_name(name) for name in names):
+        keys = {tuple(part.key.get(name) for name in found["key"]) for part in parts}
+        twice = len(set(names)) < len(names) or len(keys) < len(parts)
+        if twice or any(set(part.key) != set(found["key"]) for part in parts) or not all(map(is_name, names)):
             raise EluteError(f"{path} contradicts itself; count the log again")
         return cls((first, second), Roles.from_fields(found["roles"]), tuple(found["key"]), parts, blocks)
 
@@ -90,7 +97,7 @@ class Index(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {
+        fields = {
             "format": FORMAT,
             "hash": [f"{half:016x}" for half in self.hash],
             "roles": self.roles.to_dict(),
@@ -98,6 +105,12 @@ class Index(NamedTuple):
             "parts": [part._asdict() for part in self.parts],
             "blocks": [block._asdict() for block in self.blocks],
         }
+        return {**fields, "crc32": _sum(fields)}
+
+
+def _sum(fields: dict[str, Any]) -> int:
+    """Of all but itself: ids are hashed by what stands there."""
+    return zlib.crc32(json.dumps(fields, sort_keys=True).encode())
 
 
 def find_unit_roles(roles: Roles) -> Roles:

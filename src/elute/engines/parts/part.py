@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -16,10 +16,22 @@ from elute.engines.counts_folder.layout import FORMAT
 from elute.engines.counts_folder.reading import CountsFiles
 from elute.engines.parts.hashing import HashedItems
 from elute.engines.parts.layout import ITEM, PLACE, QUERY_KEY
+from elute.errors import EluteError
 
 
 class PartFiles(CountsFiles):
     """One part, or a block of several. A run is one of the groups that it was written in."""
+
+    @classmethod
+    def open(cls, folder: Path, roles: Roles) -> Self:
+        """`roles`: by which the folder's parts are counted."""
+        try:
+            found = cls(folder)
+        except FileNotFoundError:
+            raise EluteError(f"{folder} is missing; count its part again, into a new folder") from None
+        if found.roles != roles or "elute_rows" not in found.factors.column_names:
+            raise EluteError(f"{folder} is no part of the counts around it; count the log again")
+        return found
 
     def ids(self, group: int) -> HashedItems:
         """Of the items of a run."""
@@ -45,13 +57,15 @@ def add_up(folder: Path, roles: Roles, parts: Sequence[dict[str, Any]]) -> dict[
     nulls: Counter[str] = Counter()
     for about in parts:
         nulls.update(about["nulls"])
-    filters = [about["filters"] for about in parts]
+    filters = [about.get("filters", {}) for about in parts]
     alike = all(one == filters[0] for one in filters)
-    filtered = [about["rows_filtered"] for about in parts]
+    filtered = [about.get("rows_filtered") for about in parts]
     return {
         "format": FORMAT,
         "log": str(folder),
-        "source": [state for about in parts if about["filters"].get("where") is None for state in about["source"]],
+        "source": [
+            state for about in parts if about.get("filters", {}).get("where") is None for state in about["source"]
+        ],
         "roles": roles.to_dict(),
         "filters": filters[0] if alike else {**filters[0], "where": None},
         "rows_filtered": sum(filtered) if alike and None not in filtered else None,

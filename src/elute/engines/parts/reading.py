@@ -18,6 +18,7 @@ from elute.cells.chunks import CELLS_A_CHUNK, ITEMS_A_CHUNK
 from elute.cells.counts import Cells, Membership, sum_by_item
 from elute.cells.factors import to_json_value
 from elute.cells.filters import Filters
+from elute.door.tables import refusing
 from elute.engines.counts_folder.layout import CELLS, QUERY
 from elute.engines.parts.choosing import choose_parts
 from elute.engines.parts.factors import merge_factors
@@ -39,10 +40,11 @@ class MergedCounts:
     def __init__(self, folder: Path, choose: Callable[[Index], Sequence[str]], units: bool, streams: bool) -> None:
         """`choose`: names of parts. `units`: items as the parts have them, each with its query."""
         self.folder, self._streams = folder, streams
-        self._lock = locks.share(folder / FOLDER)
+        with refusing(folder / FOLDER, "count the log again"):
+            self._lock = locks.share(folder / FOLDER)
         try:
             index = Index.read(folder)
-            self.parts = [PartFiles(folder / FOLDER / name) for name in choose(index)]
+            self.parts = [PartFiles.open(folder / FOLDER / name, index.unit_roles) for name in choose(index)]
         except BaseException:
             self.close()
             raise
