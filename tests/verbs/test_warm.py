@@ -34,7 +34,8 @@ def test_the_same_maximum_in_fewer_rounds(tmp_path: Path, queries: int, prior: s
     one, other = (fit.propensities["propensity"].to_numpy() for fit in (cold, warm))
     assert np.abs(np.log(one / other)).max() < 1e-6
     assert warm.summary["iterations"] < cold.summary["iterations"]
-    said = call_elute("fit", tmp_path / "days", "--last", 4, "--relevance-prior", prior, "--warm", tmp_path / "before", "--json")  # fmt: skip
+    words = ("--last", 4, "--relevance-prior", prior, "--warm", tmp_path / "before")
+    said = call_elute("fit", tmp_path / "days", *words, "--json")
     assert said.json["iterations"] == warm.summary["iterations"]
 
 
