@@ -186,6 +186,23 @@ def test_what_cannot_be_appended_is_refused(tmp_path: Path) -> None:
     assert refused.code == 1 and "choose parts of a folder" in refused.err
     with pytest.raises(elute.EluteError, match="needs a `key=` here"):
         elute.count(table, folder, append=True)
+    elute.count(day, tmp_path / "docs", item="doc_id")
+    for source in (tmp_path / "docs", elute.read_log(day, item="doc_id").counts()):
+        with pytest.raises(elute.EluteError, match="does not name the queries of its items"):
+            elute.count(source, tmp_path / "new", append=True, key="day=1")
+
+
+def test_counts_become_a_part(tmp_path: Path) -> None:
+    """So do parts: those of a month, for instance."""
+    days = [write_day(tmp_path / f"{day}.parquet", day) for day in range(3)]
+    for day, path in enumerate(days[:2]):
+        elute.count(path, tmp_path / "days", append=True, key=f"day={day}")
+    elute.count(days[2], tmp_path / "plain")
+    for number, source in enumerate((tmp_path / "days", tmp_path / "plain")):
+        elute.count(source, tmp_path / "all", append=True, key=f"month={number}")
+    pq.write_table(pa.concat_tables([pq.read_table(day) for day in days]), tmp_path / "all.parquet")
+    one, other = (elute.check(tmp_path / name).to_dict() for name in ("all", "all.parquet"))
+    assert one == other
 
 
 def test_a_part_whose_source_has_changed_is_counted_again(tmp_path: Path) -> None:

@@ -81,10 +81,10 @@ def share(folder: Path) -> int | None:
 
 @contextmanager
 def try_alone(folder: Path) -> Iterator[bool]:
-    """Whether nobody shares a folder, nor begins to within this."""
+    """Whether nobody shares a folder, nor begins to within this; on disks that know no locks nobody ever does."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
-        alone = False
+        alone = True
         with suppress(OSError):
             alone = _try_lock(descriptor)
         yield alone

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from elute._util.paths import refuse_harm
 from elute._util.text import format_count as spell_count
 from elute._util.urls import hide_secrets
+from elute.cells.counts import Counts
 from elute.cells.filters import describe_filters
 from elute.engines.parts.adding import append_part
 from elute.engines.parts.choosing import parse_key, spell_key
@@ -100,7 +101,12 @@ def _append(
         raise EluteError(
             "`min_factor_impressions=` is about all parts together: give it where the folder is read, not to its parts"
         )
-    units = ClickLog(log.engine, find_unit_roles(log.roles), log.source, log.options, log.filters)
+    units, roles = log, find_unit_roles(log.roles)
+    if roles != log.roles:
+        problems = log.engine.find_problems(roles)
+        if problems or isinstance(log.source, Counts):
+            raise EluteError(f"{log.engine.label} does not name the queries of its items; append the log itself")
+        units = ClickLog(log.engine, roles, log.source, log.options, log.filters)
     survey = units.survey
     added = append_part(out, key, drop, log.roles, log.engine, log.filters, survey, units.hand_over(progress))
     return units, {**added._asdict(), "key": key}

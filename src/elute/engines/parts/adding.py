@@ -65,7 +65,7 @@ def open_parts(folder: Path, roles: Roles, key: Key) -> Index:
     if (folder / MARK).exists():
         raise EluteError(f"'{folder}' holds the counts of one log, to which nothing can be added; choose another")
     if not (folder / PARTS).exists():
-        inside = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        inside = {path.name for path in folder.iterdir() if path.name[0] != "."} if folder.is_dir() else set()
         if folder.exists() and (not folder.is_dir() or inside - {FOLDER, name_lock(PARTS)}):
             raise EluteError(f"'{folder}' already exists and is not a counts folder; choose another")
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
