@@ -70,7 +70,7 @@ def fit(
     parameters are the model's, left at its own choice where they are None; one that it does not have is refused.
     `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
     a fit, its folder, a file or a table. `warm`: such a fit, of the days before for instance, to start from: the same
-    maximum in fewer rounds.
+    maximum, sooner.
     `bootstrap`: error bars from so many draws of clusters, by default of queries.
     `bounds`: fit each component at its own scale, and say what bounds these scales; so do the assumptions `monotone`
     and `at_most`, as for `elute.check`. `propensities` are then known ratios.

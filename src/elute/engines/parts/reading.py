@@ -102,7 +102,7 @@ class MergedCounts:
     def groups(self) -> int:
         """Ranges in which items are handed over."""
         if self._streams:
-            cells = sum(part.about["cells"] for part in self.parts)
+            cells = sum(int(part.about["cells"]) for part in self.parts)
             return max(1, -(-cells // CELLS_A_CHUNK))
         return max(1, -(-len(self._whole.run) // ITEMS_A_CHUNK))
 
