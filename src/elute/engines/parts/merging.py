@@ -38,7 +38,7 @@ class Run(NamedTuple):
         return self._replace(ids=ids, cells=self.cells._replace(offsets=self.cells.offsets[begin : end + 1]))
 
 
-class Pairs(NamedTuple):
+class ShownPairs(NamedTuple):
     """Which items were shown for which query, by its hash, and how often; in the order of items."""
 
     item: _Codes
@@ -54,7 +54,7 @@ class Merged(NamedTuple):
     run: _Codes
     row: _Codes
     query: Keys
-    pairs: Pairs | None
+    pairs: ShownPairs | None
 
     def cut(self, begin: int, end: int) -> Merged:
         """Some items."""
@@ -63,7 +63,7 @@ class Merged(NamedTuple):
         pairs = self.pairs
         if pairs is not None:
             rows = slice(*np.searchsorted(pairs.item, np.array([begin, end], np.int32)).tolist())
-            pairs = Pairs(pairs.item[rows] - np.int32(begin), pairs.query[rows], pairs.impressions[rows])
+            pairs = ShownPairs(pairs.item[rows] - np.int32(begin), pairs.query[rows], pairs.impressions[rows])
         return Merged(
             Cells(offsets, self.cells.factor[inside], self.cells.impressions[inside], self.cells.clicks[inside]),
             self.run[begin:end],
@@ -134,7 +134,7 @@ def join_merged(parts: Sequence[Merged], amount: DTypeLike) -> Merged:
     )
     joined = None
     if pairs:
-        joined = Pairs(
+        joined = ShownPairs(
             concatenate([one.item + np.int32(at) for one, at in zip(pairs, first, strict=False)], np.int32),
             concatenate([one.query for one in pairs], np.uint64),
             concatenate([one.impressions for one in pairs], np.int64),
@@ -156,7 +156,7 @@ def _order(place: Keys, item: Keys, query: Keys | None) -> _Places:
     return np.lexsort((item, place)) if (item[order[1:]] != item[order[:-1]])[near].any() else order
 
 
-def _pair(order: _Places, starts: _Places, query: Keys, offsets: _Places, shown: Amounts) -> Pairs:
+def _pair(order: _Places, starts: _Places, query: Keys, offsets: _Places, shown: Amounts) -> ShownPairs:
     """Of items in the order of their queries."""
     by_unit = np.add.reduceat(shown, offsets[:-1], dtype=np.int64)[order] if len(order) else np.empty(0, np.int64)
     item = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
@@ -164,7 +164,7 @@ def _pair(order: _Places, starts: _Places, query: Keys, offsets: _Places, shown:
     new = np.ones(len(order), np.bool_)
     new[1:] = (item[1:] != item[:-1]) | (asked[1:] != asked[:-1])
     first = np.flatnonzero(new)
-    return Pairs(item[first], asked[first], np.add.reduceat(by_unit, first) if len(first) else by_unit)
+    return ShownPairs(item[first], asked[first], np.add.reduceat(by_unit, first) if len(first) else by_unit)
 
 
 @jit
