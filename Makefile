@@ -6,7 +6,7 @@ DATA   ?= $(ELUTE_DATA)
 # Tests run in as many processes as there are cores; linear algebra with threads of its own would only wait for them.
 ONE    := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: demo test test-fast fuzz fuzz-engines bounds lint format bench reproduce docs architecture clean
+.PHONY: demo test test-fast fuzz fuzz-engines kills bounds lint format bench reproduce docs architecture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/elute demo
@@ -36,6 +36,11 @@ fuzz-engines: $(VENV)/.installed-dev
 	ELUTE_FUZZ_LOGS=$(FUZZ_LOGS) ELUTE_FUZZ_SPARK_LOGS=$(FUZZ_SPARK_LOGS) $(ONE) $(BIN)/pytest -n auto --dist loadgroup \
 	  tests/engines/test_engines_agree.py tests/engines/test_postgres.py -k random_logs_alike
 
+# An append to a folder of parts, killed at so many random moments: nothing is lost, nothing doubled.
+KILLS ?= 200
+kills: $(VENV)/.installed-dev
+	ELUTE_KILLS=$(KILLS) $(ONE) $(BIN)/pytest -n 0 tests/engines/test_parts_writers.py -k killed
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,6 +56,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.cores
 	$(BIN)/python -m benchmarks.hot
 	$(BIN)/python -m benchmarks.door
+	$(BIN)/python -m benchmarks.daily
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.budget
 	$(BIN)/python -m benchmarks.simulate

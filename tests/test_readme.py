@@ -24,6 +24,7 @@ PAGES = [
     "docs/audit.md",
     "docs/value.md",
     "docs/report.md",
+    "docs/daily.md",
     "docs/assumptions.md",
 ]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from elute._util.paths import require_names
 from elute._util.threads import use_threads
-from elute.cells import chunks
+from elute.cells.chunks import Chunk, chunks_from_counts
 from elute.cells.counts import Counts
 from elute.cells.filters import Filters
 from elute.cells.partitions import Partitions
@@ -34,13 +33,12 @@ from elute.cells.roles import (
 from elute.cells.structure import Structure, structure_from_counts
 from elute.cells.survey import Survey
 from elute.engines.base import Chunked, Distributed, Engine, Filterable, Precounted
-from elute.engines.counts_folder.engine import CountsEngine
 from elute.engines.counts_folder.layout import AboutCounts, is_counts
-from elute.engines.counts_folder.partitioned import PartitionedCountsEngine
 from elute.engines.counts_folder.writing import save_counts
 from elute.engines.duckdb.engine import DuckDBEngine
 from elute.engines.in_memory import InMemoryEngine
 from elute.engines.partitioned.choice import open_embedded
+from elute.engines.parts.opening import choose_roles, open_counts, refuse_window
 from elute.errors import EluteError
 from elute.io import ultra
 from elute.options.takes import takes
@@ -90,12 +88,15 @@ class ClickLog:
     def save_counts(self, folder: str | Path, progress: Progress = silent) -> AboutCounts:
         """Write the cells to a folder that `read_log` then takes in place of the log; gives what it says of them."""
 
-        def iterate_chunks() -> Iterable[chunks.Chunk]:
-            if self._counts is None and isinstance(self.engine, Chunked):
-                return self.engine.stream_chunks(self.roles, self.survey, progress)
-            return chunks.chunks_from_counts(self.counts(progress))
+        source = self.hand_over(progress)
+        cut = partial(chunks_from_counts, source) if isinstance(source, Counts) else source
+        return save_counts(self.engine, self.roles, self.filters, self.survey, cut, folder)
 
-        return save_counts(self.engine, self.roles, self.filters, self.survey, iterate_chunks, folder)
+    def hand_over(self, progress: Progress = silent) -> Counts | Callable[[], Iterable[Chunk]]:
+        """The cells, or what hands them over in chunks where an engine does not hold them all."""
+        if self._counts is None and isinstance(self.engine, Chunked):
+            return partial(self.engine.stream_chunks, self.roles, self.survey, progress)
+        return self.counts(progress)
 
     def connect(self, progress: Progress = silent) -> NDArray[np.int32]:
         """For every factor the smallest factor of its component: less than `counts`, and cheaper."""
@@ -180,6 +181,8 @@ def read_log(
     where: str | None = None,
     max_position: int | None = None,
     min_factor_impressions: int | None = None,
+    last: int | None = None,
+    drop: str | None = None,
     engine: str = "duckdb",
     exact: bool = False,
     memory: int | None = None,
@@ -195,7 +198,8 @@ def read_log(
     they act together (`position + device`). A folder of `elute count` takes the log's place. `impressions`: where rows
     are counts, the column that holds them. `session`: a result page's id, used for a health check. Rows for which
     `where`, an SQL expression over the log's columns, is not true are not read; nor are rows beyond `max_position`, nor
-    factors with then fewer than `min_factor_impressions`. `exact`: tell items apart by value, not by a 64-bit hash.
+    factors with then fewer than `min_factor_impressions`. `last`, `drop`: of a folder of parts, the last so many,
+    without those whose key meets a condition (`day < 2026-10-17`). `exact`: tell items apart by value, not by a hash.
     `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame. `memory`: bytes to use at
     most; what does not fit goes to a folder in `spill`, or stays with Spark (by default half of this machine's memory
     is used). `threads`: cores to use at most, from here on in all of this process; by default those that it may use.
@@ -207,14 +211,16 @@ def read_log(
     clicks: str | None = click
     filters = Filters.from_options(options)
     opened: Filterable
+    if not is_counts(source):
+        refuse_window(source, last, drop)
     if engine == "spark":
         from elute.engines.spark.engine import SparkEngine
 
         opened = SparkEngine(source, exact, spill, memory)
     elif is_counts(source):
-        held = CountsEngine(source, spill) if memory is None else PartitionedCountsEngine(source, memory, spill)
+        held = open_counts(source, memory, spill, last, drop)
         try:
-            return open_counts(held, source, options, filters)
+            return open_held(held, source, options, filters)
         except BaseException:
             held.close()
             raise
@@ -236,26 +242,9 @@ def read_log(
     return ClickLog(opened, roles, source, options, filters)
 
 
-def open_counts(engine: Precounted, source: object, options: Mapping[str, Any], filters: Filters) -> ClickLog:
-    """Counts know their roles: what was not asked for otherwise is as it was when they were made."""
-    mine = engine.roles
-    query, doc, item, bias, click = (options[name] for name in ("query", "doc", "item", "bias", "click"))
-    asked, problems = resolve_roles(
-        engine.columns,
-        query=mine.query or query if query == DEFAULT_QUERY else query,
-        item=mine.item if item is None and doc == DEFAULT_DOC else item,
-        doc=doc,
-        bias=(mine.formula or mine.bias) if bias == DEFAULT_BIAS else bias,
-        click=mine.click if click == DEFAULT_CLICK else click,
-        impressions=options["impressions"] or mine.impressions,
-        session=options["session"] or mine.session,
-    )
-    roles = replace(asked, query=mine.query) if query == DEFAULT_QUERY else asked
-    if asked.formula is not None and set(asked.bias) == set(mine.bias):
-        roles = replace(roles, bias=mine.bias)
-    problems += engine.find_problems(roles)
-    if problems:
-        raise EluteError(f"counts of {engine.label}: {'; '.join(problems)}")
+def open_held(engine: Precounted, source: object, options: Mapping[str, Any], filters: Filters) -> ClickLog:
+    """Counts as a log."""
+    roles = choose_roles(engine, options)
     if filters:
         engine.filter(filters, roles)
     return ClickLog(engine, roles, source, options, engine.filters)
@@ -279,6 +268,8 @@ class LogOptions(TypedDict, total=False):
     where: str | None
     max_position: int | None
     min_factor_impressions: int | None
+    last: int | None
+    drop: str | None
     engine: str
     exact: bool
     memory: int | None

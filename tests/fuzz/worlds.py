@@ -58,6 +58,17 @@ KINDS: dict[str, FileKind] = {
         ("counts.json", "pairs.parquet", *_TABLES),
         "counts.json",
     ),
+    "folder of parts": FileKind(
+        "parts",
+        (
+            "check {it} --json",
+            "check {it} --last 1 --memory 600MB --json",
+            "fit {it} --allow-unidentified --out {out}",
+            "count {world}/log.parquet --append --key day=2 --out {it}",
+        ),
+        ("parts.json",),
+        kept=("parts.json", "parts"),
+    ),
     "fit folder": FileKind("fit", _FIT, ("fit.json", "propensities.parquet", "relevance.parquet"), "fit.json"),
     "fit with bounds": FileKind(
         "bounded",
@@ -221,6 +232,8 @@ def build(folder: Path) -> None:
     train = "train {world}/letor_log.parquet --features {world}/letor.txt --learner naive"
     for command in (
         "count {world}/log.parquet --out {world}/counts",
+        "count {world}/log.parquet --append --key day=1 --out {world}/parts",
+        "count {world}/log.parquet --append --key day=2 --out {world}/parts",
         "count {world}/log.parquet --item doc_id --out {world}/pairs",
         "fit {world}/log.parquet --out {world}/fit",
         "fit {world}/broken.parquet --bounds --monotone position --allow-unidentified --out {world}/bounded",

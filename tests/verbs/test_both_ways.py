@@ -265,6 +265,11 @@ def test_convert(tmp_path: Path) -> None:
 def test_count(sound: Path, tmp_path: Path) -> None:
     out = tmp_path / "counts"
     compare(elute.count(sound, out), "count", sound, "--out", out)
+    daily, words = tmp_path / "daily", ("--append", "--key", "day=2026-11-14", "--drop", "day < 2026-11-01")
+    asked: dict[str, Any] = {"append": True, "key": "day=2026-11-14", "drop": "day < 2026-11-01"}
+    elute.count(sound, daily, **asked)
+    compare(elute.count(sound, daily, **asked), "count", sound, *words, "--out", daily)
+    compare(elute.check(daily, last=1, drop="day = 1"), "check", daily, "--last", 1, "--drop", "day = 1")
 
 
 def test_train_and_rank(sparse: Path, tmp_path: Path) -> None:

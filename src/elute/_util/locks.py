@@ -20,6 +20,7 @@ from pathlib import Path
 from elute.errors import EluteError
 
 _FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_PAUSE = 0.05
 _ABANDONED = 7 * 24 * 3600
 """Seconds."""
 
@@ -52,15 +53,42 @@ def take(path: Path, mode: int = 0o666) -> int | None:
 
 
 @contextmanager
-def hold(path: Path, busy: str) -> Iterator[None]:
-    """Have the lock at `path`, a file that is there only meanwhile; refuse with `busy` where somebody else has it."""
-    descriptor = take(path)
+def hold(path: Path, busy: str, patience: float = 0) -> Iterator[None]:
+    """Have the lock at `path`, a file that is there only meanwhile; refuse with `busy` where somebody else has it, for
+    `patience` seconds and more."""
+    end = time.monotonic() + patience
+    while (descriptor := take(path)) is None and time.monotonic() < end:
+        time.sleep(_PAUSE)
     if descriptor is None:
         raise EluteError(busy)
     try:
         yield
     finally:
         path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def share(folder: Path) -> int | None:
+    """Keep others from having a folder alone, until what this gives is closed; None on disks that know no locks."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@contextmanager
+def try_alone(folder: Path) -> Iterator[bool]:
+    """Whether nobody shares a folder, nor begins to within this; on disks that know no locks nobody ever does."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        alone = True
+        with suppress(OSError):
+            alone = _try_lock(descriptor)
+        yield alone
+    finally:
         os.close(descriptor)
 
 

@@ -42,6 +42,11 @@ def make_folder(spill: str | Path | None) -> tuple[Path, Callable[[], None]]:
     return made, remove
 
 
+def settle(made: Path) -> None:
+    """Of such a folder, once it has another name and stays: without the lock."""
+    (made / _LOCK).unlink()
+
+
 @contextmanager
 def open_folder(spill: str | Path | None = None) -> Iterator[Path]:
     """Such a folder, until this is left."""

@@ -35,6 +35,12 @@ class Chunk(NamedTuple):
 
 def chunks_from_counts(counts: Counts) -> Iterator[Chunk]:
     """Counts in memory."""
+    whole = chunk_of(counts)
+    return cut_chunks(whole.items, whole.cells, whole.members)
+
+
+def chunk_of(counts: Counts) -> Chunk:
+    """All of them at once."""
     cells = Cells(counts.offsets, counts.factor, counts.impressions, counts.clicks)
     known, members = counts.membership, None
     if known is not None:
@@ -42,7 +48,7 @@ def chunks_from_counts(counts: Counts) -> Iterator[Chunk]:
         if (np.diff(known.item) < 0).any():
             order = np.argsort(known.item, kind="stable")
             members = Members(known.query[order], known.item[order], known.impressions[order])
-    return cut_chunks(lambda: counts.items, cells, members)
+    return Chunk(lambda: counts.items, cells, members)
 
 
 def cut_chunks(names: Callable[[], pa.Table], cells: Cells, members: Members | None) -> Iterator[Chunk]:

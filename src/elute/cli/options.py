@@ -83,6 +83,15 @@ _OPTIONS = (
     ),
     *_COLUMNS,
     *_FILTERS,
+    click.option(
+        "--last",
+        type=typed("last"),
+        metavar="N",
+        help="Of a folder that --append wrote: the last N parts.",
+    ),
+    click.option(
+        "--drop", type=typed("drop"), metavar="COND", help="Of such a folder: without parts as in 'day < 2026-10-17'."
+    ),
     click.option("--exact", is_flag=True, help="Tell items apart by value, not by a 64-bit hash. Slower."),
     click.option(
         "--memory",
@@ -146,8 +155,9 @@ def names_columns(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def reads_log(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options above; it receives the opened log, the invocation and a progress callback."""
+def reads_log(command: Callable[..., None], own: tuple[str, ...] = ()) -> Callable[..., None]:
+    """Give a command the options above; it receives the opened log, the invocation and a progress callback. `own`:
+    those that it receives too, and that say nothing of the log."""
 
     @wraps(command)
     def wrapped(sources: tuple[str, ...], **given: Any) -> None:
@@ -159,9 +169,10 @@ def reads_log(command: Callable[..., None]) -> Callable[..., None]:
             from elute.verbs.source import read_cells
 
             read = read_cells
-        options = {option: given.pop(option) for option in DEFAULTS}
+        kept = {option: given[option] for option in own}
+        options = {option: given.pop(option) for option in DEFAULTS} | {option: DEFAULTS[option] for option in own}
         with Reporter() as progress, read(list(sources) if len(sources) > 1 else sources[0], **options) as log:
-            command(log=log, call=Invocation(sources, options), progress=progress, **given)
+            command(log=log, call=Invocation(sources, options), progress=progress, **given, **kept)
 
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)

@@ -45,6 +45,8 @@ OPTIONS: dict[str, Kind] = {
     "where": Text("an SQL expression over the log's columns"),
     "max_position": Whole(),
     "min_factor_impressions": Whole(1),
+    "last": Whole(1),
+    "drop": Text("a condition on the keys of parts, as in 'day < 2026-10-17'"),
     "engine": OneOf(words=("duckdb", "spark")),
     "exact": Flag(),
     "memory": Whole(1, 2**60),
@@ -130,6 +132,9 @@ OPTIONS: dict[str, Kind] = {
     "table": Text("a table's name, such as schema.table"),
     "dialect": OneOf(words=DIALECTS),
     "from_cells": Flag(),
+    # count
+    "append": Flag(),
+    "key": Text("a name and a value, as in 'day=2026-11-14'"),
     # all
     "out": PathName(),
 }

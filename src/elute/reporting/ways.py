@@ -45,7 +45,12 @@ def _name_log(check: Check, call: Invocation) -> Invocation:
     if log.roles.item != (log.roles.query, DEFAULT_DOC):
         options["item"] = ",".join(log.roles.item)
     files = tuple(str(state["file"]) for state in log.engine.state if "file" in state)
-    return Invocation(files if len(files) > 1 else (log.engine.label,), options).with_filters(log.provenance().filters)
+    in_parts = log.engine.label == str(log.source)
+    if len(files) > 1 or (files and in_parts):
+        options |= {"last": None, "drop": None}
+    else:
+        files = (log.engine.label,)
+    return Invocation(files, options).with_filters(log.provenance().filters)
 
 
 def suggest_plan(call: Invocation, components: int, factors: int) -> tuple[str, str]:

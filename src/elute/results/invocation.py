@@ -23,6 +23,8 @@ DEFAULTS: dict[str, Any] = {
     "where": None,
     "max_position": None,
     "min_factor_impressions": None,
+    "last": None,
+    "drop": None,
     "engine": "duckdb",
     "exact": False,
     "memory": None,

@@ -15,7 +15,7 @@ from elute.engines.warehouse.engine import CellsEngine
 from elute.engines.warehouse.layout import AboutCells
 from elute.errors import EluteError
 from elute.fits.fit import Fit
-from elute.log import ClickLog, LogOptions, LogSource, as_log, open_counts
+from elute.log import ClickLog, LogOptions, LogSource, as_log, open_held
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan, SwapPlan, load
 from elute.results.invocation import DEFAULTS
@@ -58,7 +58,7 @@ def read_cells(source: LogSource, **given: Unpack[LogOptions]) -> ClickLog:
 
     engine = CellsEngine(list(paths), name_roles, options["exact"], options["memory"], options["spill"])
     try:
-        return open_counts(engine, source, options, Filters.from_options(options))
+        return open_held(engine, source, options, Filters.from_options(options))
     except BaseException:
         engine.close()
         raise

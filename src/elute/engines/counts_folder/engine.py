@@ -17,6 +17,7 @@ from elute.cells.roles import Roles
 from elute.cells.structure import structure_from_counts
 from elute.cells.survey import Survey
 from elute.engines.counts_folder.filtering import choose_factors, write_kept
+from elute.engines.counts_folder.held import HeldCounts
 from elute.engines.counts_folder.reading import CountsFiles
 from elute.engines.fingerprint.compare import find_changed_source
 from elute.engines.source_state import State
@@ -28,16 +29,17 @@ class CountsEngine:
     """Counts in a folder. Refused where the log has changed since; where it is out of reach they are taken as they
     are."""
 
-    def __init__(self, folder: str | Path, spill: str | Path | None = None) -> None:
+    def __init__(self, files: HeldCounts, spill: str | Path | None = None) -> None:
         """`spill`: the folder for what is left of the counts where filters leave some out."""
-        self._files, self._spill = CountsFiles(Path(folder)), spill
+        self._files: HeldCounts = files
+        self._spill = spill
+        self._opened = files
         self._remove: Callable[[], None] | None = None
         self.roles, self.filters = self._files.roles, self._files.filters
         self.label: str = self._about["log"]
         source = find_changed_source(self.state)
         if source is not None:
-            again = f"count {self.label} again with `elute.count` (`out='{folder}'`)"
-            raise EluteError(f"{source} has changed since it was counted: {again}")
+            raise EluteError(f"{source} has changed since it was counted: {files.recount}")
 
     @property
     def _about(self) -> dict[str, Any]:
@@ -45,7 +47,7 @@ class CountsEngine:
 
     @property
     def exact(self) -> bool:
-        return bool(self._about["collision_bound"] == 0)
+        return self._files.exact
 
     @property
     def columns(self) -> list[str]:
@@ -56,6 +58,7 @@ class CountsEngine:
         return list(self._about["source"])
 
     def close(self) -> None:
+        self._opened.close()
         if self._remove is not None:
             self._remove()
 
@@ -102,7 +105,7 @@ class CountsEngine:
             **self._files.cells()._asdict(),
             factors=survey.factors,
             membership=None,
-            collision_bound=self._about["collision_bound"],
+            collision_bound=self._files.collision_bound,
             read_items=lambda: self._files.items(list(roles.item)),
         )
         if roles.query is None:
@@ -113,7 +116,7 @@ class CountsEngine:
         return int(self._about["repeats_on_page"])
 
     def find_busiest_query(self, roles: Roles) -> object:
-        return self._about["busiest_query"]
+        return self._files.find_busiest_query()
 
     def find_examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:
         """The smallest items under each factor."""

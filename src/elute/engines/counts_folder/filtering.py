@@ -21,8 +21,8 @@ from elute._util import files
 from elute.cells.factors import to_json_value
 from elute.cells.filters import Filters, choose_position
 from elute.cells.roles import Roles
+from elute.engines.counts_folder.held import HeldCounts
 from elute.engines.counts_folder.layout import CELLS, MARK, QUERY
-from elute.engines.counts_folder.reading import CountsFiles
 from elute.errors import EluteError
 from elute.kernels.keys import KeyTable
 
@@ -50,7 +50,7 @@ def _find_flaw(factors: pa.Table, column: str) -> str | None:
     return f"holds {kind} values" if pa.types.is_boolean(kind) else None
 
 
-def write_kept(source: CountsFiles, roles: Roles, kept: NDArray[np.bool_], target: Path) -> None:
+def write_kept(source: HeldCounts, roles: Roles, kept: NDArray[np.bool_], target: Path) -> None:
     """Write the counts of these factors to `target`, a row group at a time; but for the filters, its `counts.json` says
     what was done."""
     about = source.about
@@ -74,7 +74,7 @@ def write_kept(source: CountsFiles, roles: Roles, kept: NDArray[np.bool_], targe
         "items": sizes.items,
         "cells": sizes.cells,
         "queries": None if roles.query is None else len(sizes.queries),
-        "collision_bound": sizes.items * (sizes.items - 1) / 2**65 if about["collision_bound"] else 0.0,
+        "collision_bound": 0.0 if source.exact else sizes.items * (sizes.items - 1) / 2**65,
         "busiest_query": sizes.find_dominant(target, roles) if roles.query is not None else None,
     }
     files.write_text(target / MARK, json.dumps(found, ensure_ascii=False) + "\n")
@@ -89,7 +89,7 @@ class _Group(NamedTuple):
     """Impressions by item."""
 
 
-def _iterate_groups(source: CountsFiles, kept: NDArray[np.bool_]) -> Iterator[_Group]:
+def _iterate_groups(source: HeldCounts, kept: NDArray[np.bool_]) -> Iterator[_Group]:
     """Row groups with the cells of these factors, which are numbered anew, and the items that have any."""
     code = np.cumsum(kept, dtype=np.int32) - 1
     for number, (offsets, factor, impressions, clicks) in enumerate(source.cells_by_group()):

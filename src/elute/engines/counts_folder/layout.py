@@ -16,12 +16,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypedDict, TypeGuard
 
-from elute.door.fields import each, mapping, maybe, number, record, scalar, text, whole
+from elute.door.fields import each, flag, mapping, maybe, number, record, scalar, text, whole
 from elute.door.seals import SEALS, Seals
 from elute.engines.source_state import State, source_state
 
 FORMAT = 2
 MARK = "counts.json"
+PARTS = "parts.json"
+"""Of a folder of several counts, which are read as one (`elute.engines.parts`)."""
 FILES = ("factors.parquet", "items.parquet", "cells.parquet", "pairs.parquet")
 CELLS, QUERY = "elute_cells", "elute_query"
 
@@ -45,6 +47,7 @@ class AboutCounts(TypedDict):
     collision_bound: float
     repeats_on_page: int
     busiest_query: str | float | None
+    exact: bool
     files: Seals
 
 
@@ -70,11 +73,11 @@ ABOUT = record(
         "collision_bound": number(0),
         "busiest_query": scalar,
     },
-    {"filters": mapping(scalar), "rows_filtered": maybe(whole()), "files": SEALS},
+    {"filters": mapping(scalar), "rows_filtered": maybe(whole()), "exact": flag, "files": SEALS},
 )
 """What `counts.json` must be like."""
 
 
 def is_counts(source: object) -> TypeGuard[str | Path]:
-    """Whether a source is a folder of counts."""
-    return isinstance(source, str | Path) and (Path(source) / MARK).is_file()
+    """Whether a source is a folder of counts, or of parts."""
+    return isinstance(source, str | Path) and any((Path(source) / mark).is_file() for mark in (MARK, PARTS))

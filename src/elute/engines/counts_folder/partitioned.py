@@ -20,6 +20,7 @@ from elute.cells.survey import Survey
 from elute.engines.counted import CountedCells
 from elute.engines.counting import LinkFactors, Totals, merge_forests, summarise_cells
 from elute.engines.counts_folder.engine import CountsEngine
+from elute.engines.counts_folder.held import HeldCounts
 from elute.engines.duckdb.connection import connect
 from elute.engines.partitioned.engine import partition_memory, refuse_factors
 from elute.engines.partitioned.local import LocalPartitions
@@ -32,9 +33,9 @@ from elute.progress import Progress
 class PartitionedCountsEngine(QueryKeeper, CountsEngine):
     """As `CountsEngine`, without all cells in memory, but for what cannot go from partition to partition (`count`)."""
 
-    def __init__(self, folder: str | Path, memory: int, spill: str | Path | None = None) -> None:
+    def __init__(self, files: HeldCounts, memory: int, spill: str | Path | None = None) -> None:
         self._bytes, self._memory = partition_memory(memory), memory
-        super().__init__(folder, spill)
+        super().__init__(files, spill)
         place, self._remove_scratch = scratch.make_folder(spill)
         self._connection = connect()
         self._connection.execute(f"SET temp_directory = {quoting.text(str(place))}")
@@ -72,7 +73,8 @@ class PartitionedCountsEngine(QueryKeeper, CountsEngine):
             first += len(partition.cells.offsets) - 1
         self._queries = queries
         _, busiest = queries.size()
-        return totals.to_structure(self._about["queries"], busiest, self.exact)
+        queried = None if roles.query is None else self._files.queries
+        return totals.to_structure(queried, busiest, self.exact)
 
     def _read_partitions(self) -> Iterator[Partition]:
         for group, cells in enumerate(self._files.cells_by_group()):

@@ -61,9 +61,30 @@ class CountsFiles:
         self.roles = Roles.from_fields(self.about["roles"])
         self.filters = Filters.from_options(self.about.get("filters", {}))
 
+    def close(self) -> None:
+        """Nothing is held."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether items were told apart by value."""
+        return bool(self.about.get("exact", self.collision_bound == 0))
+
+    @property
+    def collision_bound(self) -> float:
+        return float(self.about["collision_bound"])
+
+    @property
+    def recount(self) -> str:
+        """What to do where the log has changed."""
+        return f"count {self.about['log']} again with `elute.count` (`out='{self.folder}'`)"
+
     @property
     def queries(self) -> int:
         return int(self.about["queries"])
+
+    def find_busiest_query(self) -> object:
+        """By name; known where it has most of the impressions."""
+        return self.about["busiest_query"]
 
     @cached_property
     def groups(self) -> int:
@@ -100,7 +121,7 @@ class CountsFiles:
 
     def cells(self) -> Cells:
         """All of them; every number is such as kernels may trust."""
-        cells, sums = self._read_cells(None)
+        cells, sums = self.read_group(None)
         self._require_all(sums)
         return cells
 
@@ -108,12 +129,13 @@ class CountsFiles:
         """Part after part."""
         sums = Sums()
         for group in range(self.groups):
-            cells, found = self._read_cells(group)
+            cells, found = self.read_group(group)
             sums = sums.add(found)
             yield cells
         self._require_all(sums)
 
-    def _read_cells(self, group: int | None) -> tuple[Cells, Sums]:
+    def read_group(self, group: int | None) -> tuple[Cells, Sums]:
+        """One of the parts, and what its cells add up to."""
         table, sizes = self._read("cells", list(_CELL), {}, group), self._read("items", [CELLS], {}, group)
         with self._refusing("cells"):
             for name, types in _CELL.items():

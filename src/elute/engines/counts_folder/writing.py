@@ -19,7 +19,7 @@ from elute.cells.roles import Roles
 from elute.cells.survey import Survey
 from elute.door.seals import seal
 from elute.engines.base import Engine
-from elute.engines.counts_folder.layout import CELLS, FILES, FORMAT, MARK, QUERY, AboutCounts, is_counts
+from elute.engines.counts_folder.layout import CELLS, FILES, FORMAT, MARK, PARTS, QUERY, AboutCounts, is_counts
 from elute.errors import EluteError
 
 
@@ -34,15 +34,18 @@ def save_counts(
     """Write counts to a folder, a row group for each chunk; gives what `counts.json` says."""
     target = Path(folder)
     begun = target / name_lock(MARK)
+    if (target / PARTS).exists():
+        raise EluteError(f"'{folder}' is a folder of parts; add to it with `append=True`, or choose another")
     if target.exists() and not (is_counts(target) or begun.exists()) and (not target.is_dir() or any(target.iterdir())):
         raise EluteError(f"'{folder}' already exists and is not a counts folder; choose another")
     with write_folder(target, MARK, FILES) as new:
-        return _write_files(engine, roles, filters, survey, chunks, new)
+        return write_counts(engine, roles, filters, survey, chunks, new)
 
 
-def _write_files(
+def write_counts(
     engine: Engine, roles: Roles, filters: Filters, survey: Survey, chunks: Callable[[], Iterable[Chunk]], target: Path
 ) -> AboutCounts:
+    """Write counts into a folder that nobody else knows of yet."""
     files.write_parquet(target / "factors.parquet", _factor_table(survey))
     sizes = _Sizes()
     tables = (sizes.add(chunk, _item_table(chunk, roles)) for chunk in chunks())
@@ -68,6 +71,7 @@ def _write_files(
         "collision_bound": 0.0 if engine.exact else sizes.items * (sizes.items - 1) / 2**65,
         "repeats_on_page": engine.count_repeats_on_page(roles),
         "busiest_query": to_json_value(engine.find_busiest_query(roles)) if dominant else None,
+        "exact": engine.exact,
         "files": seal(target, FILES),
     }
     files.write_text(target / MARK, json.dumps(about, ensure_ascii=False, indent=1) + "\n")

@@ -1,0 +1,77 @@
+"""Counts that grow: what a day costs that is appended, and a month that is checked from its parts.
+
+    python -m benchmarks.daily              # BENCH_ROWS=1000000 a day by default, BENCH_DAYS=60
+
+A day appended to a folder of all the others, beside the same day counted into a folder of its own (goal: at most 1.2
+times); the last 28 days checked from the folder, beside the files of these days checked as one log (goal: at most 0.1
+times, with the same JSON). Each in a process of its own, by the clock and by the processor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import logs, measure
+
+ROWS, DAYS, LAST = int(os.environ.get("BENCH_ROWS", "1000000")), int(os.environ.get("BENCH_DAYS", "60")), 28
+REPEATS = int(os.environ.get("BENCH_REPEATS", "3"))
+
+
+def prepare(name: str, path: str) -> measure.Work:
+    """A look at little loads and compiles what is needed."""
+    import elute
+
+    folder, parts = logs.FOLDER / f"daily-{ROWS}", sorted(Path(path).glob("*.parquet"))
+    small = logs.click_log(10_000)
+    elute.count(small, folder / "small", append=True, key="day=0")
+    elute.check(folder / "small")
+    elute.check(small)
+    latest = [str(part) for part in parts[-LAST:]]
+
+    def work() -> dict[str, object]:
+        busy, said = time.process_time(), None
+        if name == "count":
+            elute.count(parts[-1], folder / "day")
+        elif name == "append":
+            elute.count(parts[-1], folder / "parts", append=True, key=f"day={len(parts) - 1:03}")
+        elif name == "check parts":
+            said = elute.check(folder / "parts", last=LAST).to_json()
+        else:
+            said = elute.check(latest).to_json()
+        return {"processor": time.process_time() - busy, "said": said}
+
+    return work
+
+
+def main() -> None:
+    import elute
+
+    path = logs.split_click_log(ROWS * DAYS, DAYS)
+    folder = logs.FOLDER / f"daily-{ROWS}" / "parts"
+    shutil.rmtree(folder, ignore_errors=True)
+    for day, part in enumerate(sorted(path.glob("*.parquet"))):
+        elute.count(part, folder, append=True, key=f"day={day:03}")
+    names = ["count", "append", "check parts", "check log"]
+    found = measure.compare("benchmarks.daily", names, str(path), REPEATS)
+    print(f"{DAYS} days of {ROWS:,} rows")
+    for name in names:
+        busy = found[name]["result"]["processor"]
+        print(f"  {name:12} {found[name]['seconds']:7.2f} s {busy:7.2f} s of processors {found[name]['gib']:5.2f} GiB")
+    for one, other, goal in (("append", "count", 1.2), ("check parts", "check log", 0.1)):
+        clock = found[one]["seconds"] / found[other]["seconds"]
+        busy = found[one]["result"]["processor"] / found[other]["result"]["processor"]
+        print(f"  {one} / {other}: {clock:.3f} by the clock, {busy:.3f} of processors; goal {goal}")
+    same = [json.loads(found[name]["result"]["said"]) for name in names[2:]]
+    print(f"  the same JSON: {same[0] == same[1]}")
+
+
+if __name__ == "__main__":
+    if "--child" in sys.argv:
+        measure.main(prepare)
+    else:
+        main()

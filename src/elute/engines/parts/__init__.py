@@ -1,0 +1,1 @@
+"""A folder of counts that grows: parts, each counted by itself, read as one log."""

@@ -1,0 +1,67 @@
+"""Counts in a log's place, however they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from elute.cells.roles import DEFAULT_BIAS, DEFAULT_CLICK, DEFAULT_DOC, DEFAULT_QUERY, Roles, resolve_roles
+from elute.engines.base import Precounted
+from elute.engines.counts_folder.engine import CountsEngine
+from elute.engines.counts_folder.held import HeldCounts
+from elute.engines.counts_folder.partitioned import PartitionedCountsEngine
+from elute.engines.counts_folder.reading import CountsFiles
+from elute.engines.parts.layout import is_parts
+from elute.engines.parts.reading import MergedCounts
+from elute.errors import EluteError
+
+
+def open_counts(
+    source: str | Path, memory: int | None, spill: str | Path | None, last: int | None, drop: str | None
+) -> CountsEngine:
+    """A folder of counts, or of parts, of which those are read that `last` and `drop` leave."""
+    held: HeldCounts
+    if is_parts(source):
+        held = MergedCounts.open(Path(source), last, drop, memory is not None)
+    else:
+        refuse_window(source, last, drop)
+        held = CountsFiles(Path(source))
+    try:
+        return CountsEngine(held, spill) if memory is None else PartitionedCountsEngine(held, memory, spill)
+    except BaseException:
+        held.close()
+        raise
+
+
+def refuse_window(source: object, last: int | None, drop: str | None) -> None:
+    """Only parts can be chosen from."""
+    if last is not None or drop is not None:
+        named = f"'{source}'" if isinstance(source, str | Path) else "this log"
+        said = "`last=` and `drop=` choose parts of a folder that `elute.count` (`append=True`) wrote"
+        raise EluteError(f"{said}, which {named} is not; leave them out")
+
+
+def choose_roles(engine: Precounted, options: Mapping[str, Any]) -> Roles:
+    """Counts know their roles: what was not asked for otherwise is as it was when they were made. `options`: of
+    `elute.read_log`."""
+    mine = engine.roles
+    query, doc, item, bias, click = (options[name] for name in ("query", "doc", "item", "bias", "click"))
+    asked, problems = resolve_roles(
+        engine.columns,
+        query=mine.query or query if query == DEFAULT_QUERY else query,
+        item=mine.item if item is None and doc == DEFAULT_DOC else item,
+        doc=doc,
+        bias=(mine.formula or mine.bias) if bias == DEFAULT_BIAS else bias,
+        click=mine.click if click == DEFAULT_CLICK else click,
+        impressions=options["impressions"] or mine.impressions,
+        session=options["session"] or mine.session,
+    )
+    roles = replace(asked, query=mine.query) if query == DEFAULT_QUERY else asked
+    if asked.formula is not None and set(asked.bias) == set(mine.bias):
+        roles = replace(roles, bias=mine.bias)
+    problems += engine.find_problems(roles)
+    if problems:
+        raise EluteError(f"counts of {engine.label}: {'; '.join(problems)}")
+    return roles
