@@ -1,8 +1,8 @@
 """Propensities from clicks adjusted for the score that the logging policy ranked by; relevance weighs clicks by them.
 
-P(click | score, factor) = o(factor)·h(score) if the score is all that ties relevance to factors. That needs no item to be
-shown under two factors, so it works on a log with one fixed list a query; but it is an assumption, unlike what
-links of the identifiability graph say, and it is tested (`elute.estimate.scored.verdict`).
+P(click | score, factor) = o(factor)·h(score) if the score is all that ties relevance to factors. That needs no item to
+be shown under two factors, so it works on a log with one fixed list a query; but it is an assumption, unlike what links
+of the identifiability graph say, and it is tested (`elute.estimate.scored.verdict`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from elute.cells.counts import Counts
 from elute.errors import EluteError
 from elute.estimate.models.base import Solution
 from elute.estimate.models.ipw import IPW
+from elute.estimate.scored.conditional import add_up
 from elute.estimate.scored.pooled import fit_pooled
 from elute.estimate.scored.rows import ScoredRows, ScoreScale, read_rows
 from elute.estimate.scored.spline import ScoreBins, bin_scores
@@ -27,7 +28,6 @@ from elute.estimate.solve.problem import (
     Problem,
     find_reliable,
     name_factors,
-    total_by_item,
 )
 from elute.log import LogSource, as_log
 from elute.options.takes import takes
@@ -46,8 +46,8 @@ class ScoreAdjusted(IPW):
     Σ n·o (`policy_aware` of `elute.IPW`); its `log_se` holds what is uncertain in o. Standard errors of propensities
     are from clusters of queries.
 
-    Fitted, beside what others have: `score_test_` (the verdict on what all this rests on, with comparisons), `by_score_`
-    (h: mean relevance by score, at the scale of `relevance_`), `stiffness_` and `freedom_` of h.
+    Fitted, beside what others have: `score_test_` (the verdict on what all this rests on, with comparisons),
+    `by_score_` (h: mean relevance by score, at the scale of `relevance_`), `stiffness_` and `freedom_` of h.
     """
 
     @takes()
@@ -60,8 +60,8 @@ class ScoreAdjusted(IPW):
         self.seed = seed
 
     def fit(self, source: LogSource, plan: MergingPlan | None = None, *, allow_unidentified: bool = True) -> Self:
-        """Estimate from a log, which has the scores. They place all factors on one scale, so that there is nothing for a
-        merge plan to join."""
+        """Estimate from a log, which has the scores. They place all factors on one scale: a merge plan has nothing to
+        join."""
         if plan is not None:
             raise EluteError("the score places all factors on one scale: leave the merge plan out")
         log = as_log(source)
@@ -99,9 +99,10 @@ class ScoreAdjusted(IPW):
         have one reference."""
         of_items = super()._errors(problem, propensity, relevance)[1]
         cells = problem.cells
+        item = np.repeat(np.arange(problem.n_items), np.diff(cells.offsets))
         reach = cells.impressions * propensity[cells.factor]
-        total = total_by_item(cells.offsets, reach)
-        spread = total_by_item(cells.offsets, reach * np.nan_to_num(self._of_factors)[cells.factor])
+        total = add_up(item, reach, problem.n_items)
+        spread = add_up(item, reach * np.nan_to_num(self._of_factors)[cells.factor], problem.n_items)
         shared = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
         return self._of_factors, np.sqrt(of_items**2 + shared**2)
 
@@ -117,7 +118,7 @@ class ScoreAdjusted(IPW):
         self._refuse_open(bins, rows, factors)
         self.progress("testing the score", 0, 0)
         self.score_test_: ScoreTest = test_score(rows, bins, self._pooled)
-        clicks = np.bincount(rows.factor, rows.clicked, minlength=factors.num_rows)
+        clicks = add_up(rows.factor, rows.clicked, factors.num_rows)
         there = np.where(find_reliable(clicks, np.zeros(len(clicks), np.int32)), self._pooled.log_o, -np.inf)
         reference = int(there.argmax())
         scale = self._pooled.log_o[reference]

@@ -1,8 +1,8 @@
 """P(click | score, factor) = o(factor)·h(score), fitted to all queries at once.
 
 If relevance is independent of the factor given the logging policy's score, the score is all that confounds the two (the
-graph of the UPE paper, Figure 1), and h(score) is the mean relevance at that score. Clicks themselves are adjusted. o is
-profiled out: given h, that of a factor is its clicks over Σ n·h.
+graph of the UPE paper, Figure 1), and h(score) is the mean relevance at that score. Clicks themselves are adjusted. o
+is profiled out: given h, that of a factor is its clicks over Σ n·h.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from elute.estimate.scored.conditional import Shares, Sharing, fit_shares, measure_shares, settle
+from elute.estimate.scored.conditional import Shares, Sharing, add_up, fit_shares, measure_shares, settle
 from elute.estimate.scored.rows import ScoredRows
 from elute.estimate.scored.spline import ScoreBins
 
@@ -71,11 +71,11 @@ def fit_pooled(rows: ScoredRows, bins: ScoreBins, factors: int, seed: int) -> Po
     coarse = count_shares(rows, bins, factors)
     stiffness = choose_stiffness(rows, bins, factors, seed)
     found = fit_shares(coarse, stiffness * bins.penalty)
-    fine = Shares(rows.factor, sparse.csr_array(bins.basis[bins.bin]), rows.shown, rows.clicked)
+    fine = Shares(rows.factor, sparse.csr_array(bins.basis)[bins.bin], rows.shown, rows.clicked)
     settled = settle(fine, found.coefficients, stiffness * bins.penalty, found.iterations, found.converged)
     log_h = bins.basis @ found.coefficients
-    reached = np.bincount(rows.factor, rows.shown * np.exp(log_h[bins.bin]), minlength=factors)
-    clicks = np.bincount(rows.factor, rows.clicked, minlength=factors)
+    reached = add_up(rows.factor, rows.shown * np.exp(log_h[bins.bin]), factors)
+    clicks = add_up(rows.factor, rows.clicked, factors)
     with np.errstate(divide="ignore"):
         log_o = np.log(clicks) - np.log(reached)
     level = log_o[clicks > 0].max()
@@ -84,7 +84,15 @@ def fit_pooled(rows: ScoredRows, bins: ScoreBins, factors: int, seed: int) -> Po
     freedom = float(np.trace(settled.inverse @ settled.information))
     of = _find_influence(settled, rows, factors, clicks)
     return Pooled(
-        log_o - level, log_h + level, stiffness, freedom, value, found.iterations, found.converged, of, settled.information
+        log_o - level,
+        log_h + level,
+        stiffness,
+        freedom,
+        value,
+        found.iterations,
+        found.converged,
+        of,
+        settled.information,
     )
 
 
@@ -117,8 +125,8 @@ def count_shares(rows: ScoredRows, bins: ScoreBins, factors: int) -> Shares:
 def _restrict(rows: ScoredRows, bins: ScoreBins, factors: int, kept: NDArray[np.bool_]) -> Shares:
     key = bins.bin * factors + rows.factor
     each, at = np.unique(key, return_inverse=True)
-    shown, clicked = (np.bincount(at.reshape(-1)[kept], part[kept], minlength=len(each)) for part in (rows.shown, rows.clicked))
-    return Shares(each % factors, sparse.csr_array(bins.basis[each // factors]), shown, clicked)
+    shown, clicked = (add_up(at.reshape(-1)[kept], part[kept], len(each)) for part in (rows.shown, rows.clicked))
+    return Shares(each % factors, bins.basis[each // factors], shown, clicked)
 
 
 def _find_influence(found: Sharing, rows: ScoredRows, factors: int, clicks: Floats) -> Influence:
@@ -127,4 +135,6 @@ def _find_influence(found: Sharing, rows: ScoredRows, factors: int, clicks: Floa
     share = np.divide(1.0, clicks, out=np.zeros_like(clicks), where=clicks > 0)
     own = sparse.csr_array((rest * share[rows.factor], (rows.query, rows.factor)), (queries, factors))
     own.sum_duplicates()
-    return Influence(own, found.project(rows.query, np.eye(len(found.coefficients))), found.means.toarray())
+    return Influence(
+        own, found.project(rows.query, np.eye(len(found.coefficients))), sparse.csr_array(found.means).toarray()
+    )

@@ -3,8 +3,8 @@
 - `lists`: with one effect a query beside the score's. Where scores are shifted from query to query, only this is right.
 - `items`: with one effect an item and no score, from items shown under several factors: the position-based model alone.
 
-Each is compared with the pooled estimate as Hausman compares (differences, their variance from clusters of queries) along
-one contrast: how log propensities fall from the factor with the highest click rate to the one with the lowest.
+Each is compared with the pooled estimate as Hausman compares (differences, their variance from clusters of queries)
+along one contrast: how log propensities fall from the factor with the highest click rate to the one with the lowest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 from scipy.sparse.csgraph import connected_components
 
-from elute.estimate.scored.conditional import Shares, Sharing, fit_shares
+from elute.estimate.scored.conditional import Shares, Sharing, add_up, fit_shares
 from elute.estimate.scored.pooled import Pooled
 from elute.estimate.scored.rows import ScoredRows
 from elute.estimate.scored.spline import ScoreBins
@@ -37,7 +37,7 @@ _FAR = 20.0
 _NAMES = {"lists": "lists by themselves", "items": "items shown under several factors"}
 _OPENINGS = {
     "holds": "Holds: the log bears out that the score is all that ties relevance to factors.",
-    "contradicted": "Contradicted: the score is not all that ties relevance to factors; do not trust these propensities.",
+    "contradicted": "Contradicted: the score is not all that ties relevance to factors; do not trust the propensities.",
     "untestable": "Untestable: whether the score is all that ties relevance to factors, this log cannot tell.",
 }
 _POWER = float(stats.norm.ppf(0.8))
@@ -45,7 +45,7 @@ _POWER = float(stats.norm.ppf(0.8))
 
 class Comparison(NamedTuple):
     """`other`: the ratio of `ScoreTest` by the other estimate. `gap`: the score's over it, with its 95% interval.
-    `noticed`: the gap, or its inverse, that would have been noticed 4 times in 5. `reason`: why there are no figures."""
+    `noticed`: the gap, or its inverse, that would be noticed 4 times in 5. `reason`: why there are no figures."""
 
     name: Literal["lists", "items"]
     reason: str = ""
@@ -103,7 +103,7 @@ class _Scale(NamedTuple):
 def test_score(rows: ScoredRows, bins: ScoreBins, pooled: Pooled) -> ScoreTest:
     """Compare the pooled estimate with those that need less."""
     factors = len(pooled.log_o)
-    shown, clicks = (np.bincount(rows.factor, part, minlength=factors) for part in (rows.shown, rows.clicked))
+    shown, clicks = (add_up(rows.factor, part, factors) for part in (rows.shown, rows.clicked))
     rate = np.log(np.maximum(clicks, 0.5) / shown)
     well = np.flatnonzero(clicks >= clicks.max() / 100)
     first, last = well[rate[well].argmax()], well[rate[well].argmin()]
@@ -136,8 +136,9 @@ def _compare_lists(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, scale: _Sc
     kept = _keep_sharing(query, clicked)
     if not kept.any():
         return Comparison("lists", "no query with clicks has two results")
-    query, bin_, factor, shown, clicked = (part[kept] for part in (query, bin_, factor, shown, clicked))
-    design = sparse.hstack([sparse.csr_array(bins.basis[bin_]), _one_hot(factor, factors)]).tocsr()
+    query, bin_, factor = (part[kept] for part in (query, bin_, factor))
+    shown, clicked = shown[kept], clicked[kept]
+    design = sparse.hstack([sparse.csr_array(bins.basis)[bin_], _one_hot(factor, factors)]).tocsr()
     penalty = np.zeros((width + factors, width + factors))
     penalty[:width, :width] = pooled.stiffness * bins.penalty
     group = np.unique(query, return_inverse=True)[1].reshape(-1)
@@ -152,7 +153,7 @@ def _compare_items(rows: ScoredRows, pooled: Pooled, scale: _Scale) -> Compariso
     kept = _keep_sharing(item, clicked)
     if not kept.any():
         return Comparison("items", "no item with clicks was shown under two factors")
-    item, factor, shown, clicked = (part[kept] for part in (item, factor, shown, clicked))
+    item, factor, shown, clicked = item[kept], factor[kept], shown[kept], clicked[kept]
     query = np.zeros(int(rows.item.max()) + 1, np.int64)
     query[rows.item] = rows.query
     group = np.unique(item, return_inverse=True)[1].reshape(-1)
@@ -172,9 +173,11 @@ def _compare(
 ) -> Comparison:
     """Along the fall of click rates among factors that groups link."""
     factors, groups = len(pooled.log_o), int(group.max()) + 1
-    clicks = np.bincount(factor, found.rows.clicked, minlength=factors)
+    clicks = add_up(factor, found.rows.clicked, factors)
     linked = found.rows.clicked > 0
-    graph = sparse.coo_array((np.ones(linked.sum()), (factor[linked], factors + group[linked])), (factors + groups,) * 2)
+    graph = sparse.coo_array(
+        (np.ones(linked.sum()), (factor[linked], factors + group[linked])), (factors + groups,) * 2
+    )
     part = connected_components(graph, directed=False)[1][:factors]
     weight = clicks
     mean = np.bincount(part, weight * scale.rate) / np.maximum(np.bincount(part, weight), 1e-300)
@@ -189,7 +192,8 @@ def _compare(
         return Comparison(name, "scores and factors cannot be told apart within it")
     gap = float(contrast[clicks > 0] @ (pooled.log_o - found.coefficients[width:])[clicks > 0])
     moved = pooled.influence.along(contrast)
-    moved -= np.bincount(query, found.project(np.arange(len(query)), padded[:, None])[:, 0], minlength=len(moved))
+    of_other = found.project(query, padded[:, None])[:, 0]
+    moved[: len(of_other)] -= of_other
     clusters = len(np.unique(query))
     error = float(np.sqrt((moved**2).sum() * clusters / max(clusters - 1, 1)))
     if not 0 < error < _FAR:
@@ -215,7 +219,7 @@ def _sum_by(
     for code, size in zip(codes[1:], sizes, strict=True):
         key = key * size + code
     each, at = np.unique(key, return_inverse=True)
-    shown, clicked = (np.bincount(at.reshape(-1), part) for part in (rows.shown, rows.clicked))
+    shown, clicked = (add_up(at.reshape(-1), part) for part in (rows.shown, rows.clicked))
     parts = []
     for size in reversed(sizes):
         each, last = np.divmod(each, size)
