@@ -15,7 +15,7 @@ from scipy.interpolate import BSpline
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-BINS = 1_000
+BINS = 400
 """Scores beyond so many are counted together with their neighbours, an equal share of impressions in each."""
 
 _PIECES, _DEGREE = 20, 3
