@@ -136,12 +136,14 @@ class ScoreAdjusted(IPW):
 
     def _refuse_open(self, bins: ScoreBins, rows: ScoredRows, factors: pa.Table) -> None:
         """Where the score says no more than the factor does, nothing tells how propensities stand to each other."""
-        means = self._pooled.influence.means
+        clicks = add_up(rows.factor, rows.clicked, factors.num_rows)
+        most = int(clicks.argmax())
+        means = np.where(clicks[:, None] > 0, self._pooled.influence.means, self._pooled.influence.means[most])
         value, vector = np.linalg.eigh(self._pooled.information)
         lacking = vector[:, value < _OPEN * rows.clicked.sum()]
-        apart = np.abs((means - means[0]) @ lacking).max(axis=1, initial=0.0)
+        apart = np.abs((means - means[most]) @ lacking).max(axis=1, initial=0.0)
         if apart.max() > 0.05:
-            named = name_factors(factors, np.arange(factors.num_rows, dtype=np.int32), np.array([0, apart.argmax()]))
+            named = name_factors(factors, np.arange(factors.num_rows, dtype=np.int32), np.array([most, apart.argmax()]))
             raise EluteError(
                 f"'{self.score}' ({self.score_scale}) cannot be told from the bias columns: scores do not overlap "
                 f"between {named}; use another `score_scale=`, or fit pbm"
