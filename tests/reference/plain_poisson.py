@@ -10,12 +10,12 @@ Floats = NDArray[np.float64]
 
 def fit_poisson(x: Floats, shown: Floats, clicked: Floats, penalty: Floats) -> Floats:
     """Coefficients, by iteratively reweighted least squares."""
-    beta = np.zeros(x.shape[1])
-    beta[:] = np.linalg.lstsq(x, np.full(len(x), np.log(clicked.sum() / shown.sum())), rcond=None)[0]
+    level = np.full(len(x), np.log(clicked.sum() / shown.sum()))
+    beta: Floats = np.asarray(np.linalg.lstsq(x, level, rcond=None)[0], np.float64)
     for _ in range(200):
         mu = shown * np.exp(x @ beta)
         working = x @ beta + (clicked - mu) / mu
-        beta = np.linalg.solve(x.T @ (x * mu[:, None]) + penalty, x.T @ (mu * working))
+        beta = np.asarray(np.linalg.solve(x.T @ (x * mu[:, None]) + penalty, x.T @ (mu * working)), np.float64)
     return beta
 
 

@@ -60,8 +60,10 @@ def read_rows(log: ClickLog, column: str, scale: ScoreScale, progress: Progress)
     score = _read_numbers(rows, column, log.engine.label)[rows.cluster]
     item = rows.item.astype(np.int64)
     score = _rescale(score, queries[item], item, scale)
-    shown, clicked = (part.astype(np.float64) for part in (rows.impressions, rows.clicks))
-    return ScoredRows(queries[item], item, score, rows.factor.astype(np.int64), shown, clicked, query is not None)
+    order = np.lexsort((score, rows.factor, item))  # engines hand rows over in any order: sums are to be the same
+    item, score, factor = item[order], score[order], rows.factor[order].astype(np.int64)
+    shown, clicked = (part[order].astype(np.float64) for part in (rows.impressions, rows.clicks))
+    return ScoredRows(queries[item], item, score, factor, shown, clicked, query is not None)
 
 
 def _find_queries(counts: Counts) -> Codes:
