@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from elute.estimate.models.ipw import IPW, AffineIPW
     from elute.estimate.models.naive import Naive
     from elute.estimate.models.pbm import PBM
+    from elute.estimate.models.score_adjusted import ScoreAdjusted
     from elute.estimate.models.two_tower import TwoTower
     from elute.fits.fit import Fit
     from elute.identify.generic.identifiability import generic_identifiability
@@ -79,6 +80,7 @@ _HOMES = {
     "Ranked": "elute.verbs.rank",
     "RegressionEM": "elute.estimate.models.em",
     "Report": "elute.reporting.page",
+    "ScoreAdjusted": "elute.estimate.models.score_adjusted",
     "Simulated": "elute.verbs.simulate",
     "Statement": "elute.verbs.sql",
     "SwapPlan": "elute.repair.plan",
@@ -133,6 +135,7 @@ __all__ = [
     "Ranked",
     "RegressionEM",
     "Report",
+    "ScoreAdjusted",
     "Simulated",
     "Statement",
     "SwapPlan",

@@ -137,6 +137,10 @@ def test_a_plan_that_is_continued(broken: Path, sound: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        (
+            {"model": "score-adjusted", "score": "score", "score_scale": "query", "seed": 2},
+            ("--model", "score-adjusted", "--score", "score", "--score-scale", "query", "--seed", 2),
+        ),
         ({}, ()),
         ({"relevance_prior": "none", "tolerance": 1e-6}, ("--relevance-prior", "none", "--tolerance", "1e-6")),
         ({"prior": "smooth", "seed": 3}, ("--prior", "smooth", "--seed", 3)),

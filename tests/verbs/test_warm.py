@@ -14,6 +14,11 @@ import elute
 from conftest import call_elute
 
 
+def known(fit: elute.Fit) -> np.ndarray:
+    assert fit.propensities is not None
+    return np.asarray(fit.propensities["propensity"].to_numpy())
+
+
 def write_day(path: Path, seed: int, queries: int, rows: int) -> None:
     """Repeated users of few queries, or most items shown once or twice."""
     rng = np.random.default_rng([seed, queries])
@@ -38,13 +43,13 @@ def test_the_same_maximum_in_no_more_rounds(tmp_path: Path, queries: int, option
         elute.count(tmp_path / f"{day}.parquet", tmp_path / "days", append=True, key=f"day={day}")
     elute.fit(tmp_path / "days", drop="day = 4", **options).save(tmp_path / "before")
     cold, warm = (elute.fit(tmp_path / "days", last=4, warm=start, **options) for start in (None, tmp_path / "before"))
-    one, other = (fit.propensities["propensity"].to_numpy() for fit in (cold, warm))
+    one, other = (known(fit) for fit in (cold, warm))
     assert np.abs(np.log(one / other)).max() < 1e-6
-    rounds = [fit.summary["iterations"] for fit in (cold, warm)]
+    rounds = [fit.to_dict()["iterations"] for fit in (cold, warm)]
     assert rounds[1] < rounds[0] if "model" in options else rounds[1] <= rounds[0]
     words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
     said = call_elute("fit", tmp_path / "days", "--last", 4, *words, "--warm", tmp_path / "before", "--json")
-    assert said.json["iterations"] == warm.summary["iterations"]
+    assert said.json["iterations"] == warm.to_dict()["iterations"]
 
 
 def test_factors_that_are_new_are_fitted_too_and_other_fits_refused(tmp_path: Path) -> None:
@@ -53,11 +58,12 @@ def test_factors_that_are_new_are_fitted_too_and_other_fits_refused(tmp_path: Pa
     cold, warm = (
         elute.fit(tmp_path / "log.parquet", warm=start, tolerance=1e-7) for start in (None, tmp_path / "before")
     )
-    one, other = (fit.propensities["propensity"].to_numpy() for fit in (cold, warm))
+    one, other = (known(fit) for fit in (cold, warm))
     assert np.abs(np.log(one / other)).max() < 1e-6
-    for options, said in (
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
         ({"model": "naive"}, "model 'naive' has no `warm=`"),
         ({"bias": "doc_id", "item": "query_id"}, "has no column 'doc_id'"),
-    ):
+    )
+    for options, said in refused:
         with pytest.raises(elute.EluteError, match=said):
             elute.fit(tmp_path / "log.parquet", warm=tmp_path / "before", **options)

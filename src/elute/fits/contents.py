@@ -16,6 +16,7 @@ from elute.errors import EluteError
 from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.pbm import PBM
+from elute.estimate.models.score_adjusted import ScoreAdjusted
 from elute.fits.debiasing import describe_debiasing
 from elute.fits.folder import EFFECTS, PROPENSITIES, RELEVANCE, read_effects, read_propensities, read_relevance
 from elute.identify.merged import MergedFactors
@@ -161,6 +162,7 @@ def summarise(name: str, fit: Estimator, merged: MergedFactors | None = None) ->
     """The fields of `elute fit --json`; a likelihood of 0, whose log JSON cannot write, is null. `merged`: the factors
     under the plan."""
     priors = {"prior": fit.prior_} if isinstance(fit, PBM) else {}
+    scored = {"score": fit.summarise_score()} if isinstance(fit, ScoreAdjusted) else {}
     return {
         "model": name,
         "iterations": fit.iterations_,
@@ -171,5 +173,6 @@ def summarise(name: str, fit: Estimator, merged: MergedFactors | None = None) ->
         "seconds": fit.seconds_,
         "posterior": dict(zip(("shape", "rate"), fit.alone_, strict=True)) if fit.has_posteriors else None,
         **priors,
+        **scored,
         **describe_debiasing(fit, merged),
     }

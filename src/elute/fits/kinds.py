@@ -29,6 +29,25 @@ _BOUNDS = record(
     }
 )
 
+_SCORE = record(
+    {
+        "column": text,
+        "scale": choice("raw", "query", "rank"),
+        **dict.fromkeys(("stiffness", "freedom", "ratio"), number(0)),
+        "verdict": choice("holds", "contradicted", "untestable"),
+        "sentence": text,
+        "comparisons": each(
+            record(
+                {"with": choice("lists", "items"), "reason": maybe(text)},
+                {
+                    **dict.fromkeys(("other", "gap", "low", "high", "noticed"), maybe(number(0))),
+                    "p_value": number(0, 1),
+                },
+            )
+        ),
+    }
+)
+
 SUMMARY: Kind = record(
     {"model": text, "provenance": PROVENANCE},
     {
@@ -44,6 +63,7 @@ SUMMARY: Kind = record(
         "rung": choice("apart", "linked", "loose", "known"),
         "precision": maybe(_PRECISION),
         "bounds": _BOUNDS,
+        "score": _SCORE,
         "files": SEALS,
     },
 )

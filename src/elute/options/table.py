@@ -67,6 +67,8 @@ OPTIONS: dict[str, Kind] = {
     "max_iter": Whole(1),
     "prior": OneOf(words=("smooth",)),
     "relevance_prior": OneOf(words=("auto", "beta", "none")),
+    "score": _COLUMN,
+    "score_scale": OneOf(words=("raw", "query", "rank")),
     "clip": WordOr("auto", Number(0)),
     "self_normalised": Flag(),
     "policy_aware": Flag(),
@@ -109,7 +111,6 @@ OPTIONS: dict[str, Kind] = {
     "all_items": Flag(),
     # train
     "learner": Text("the name of a learner"),
-    "score": _COLUMN,
     "items": OneOf(words=("ids", "features")),
     "patience": Whole(1),
     "steps": Whole(1, 10**12),

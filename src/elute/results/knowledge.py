@@ -16,7 +16,10 @@ _RUNGS = {
 
 
 def describe_knowledge(fields: Mapping[str, Any]) -> str:
-    """From `rung` and `precision` of a check or a fit; empty where these were not measured."""
+    """From `rung` and `precision` of a check or a fit; empty where these were not measured. A fit that trusts a score
+    says what that is worth instead: what items link is not what it rests on."""
+    if fields.get("score") is not None:
+        return str(fields["score"]["sentence"])
     known = fields.get("precision")
     if fields.get("rung") not in _RUNGS or known is None:
         return ""

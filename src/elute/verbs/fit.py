@@ -18,6 +18,7 @@ from elute.estimate.inference.bootstrap import bootstrap as draw
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.pbm import PBM
 from elute.estimate.models.registry import MODELS, build
+from elute.estimate.scored.rows import ScoreScale
 from elute.fits.fit import Fit
 from elute.fits.propensities import PropensitySource, read_propensities, read_start
 from elute.identify.components import find_components
@@ -50,6 +51,8 @@ def fit(
     clip: float | Literal["auto"] | None = None,
     self_normalised: bool | None = None,
     policy_aware: bool | None = None,
+    score: str | None = None,
+    score_scale: ScoreScale | None = None,
     bootstrap: int | None = None,
     cluster: str | None = None,
     bounds: bool = False,
@@ -69,8 +72,8 @@ def fit(
     Where it takes about a second, what the model assumes of clicks is tested (`assumptions` of the summary). Other
     parameters are the model's, left at its own choice where they are None; one that it does not have is refused.
     `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
-    a fit, its folder, a file or a table. `warm`: such a fit, of the days before for instance, to start from: the same
-    maximum, sooner.
+    a fit, its folder, a file or a table. `score`: of score-adjusted, the column that results were ranked by. `warm`: a
+    fit, of the days before for instance, to start from: the same maximum, sooner.
     `bootstrap`: error bars from so many draws of clusters, by default of queries.
     `bounds`: fit each component at its own scale, and say what bounds these scales; so do the assumptions `monotone`
     and `at_most`, as for `elute.check`. `propensities` are then known ratios.
@@ -99,6 +102,8 @@ def fit(
             clip=clip,
             self_normalised=self_normalised,
             policy_aware=policy_aware,
+            score=score,
+            score_scale=score_scale,
             bootstrap=bootstrap,
             cluster=cluster,
             bounds=bounds,
@@ -121,6 +126,8 @@ def fit(
         "clip": clip,
         "self_normalised": self_normalised,
         "policy_aware": policy_aware,
+        "score": score,
+        "score_scale": score_scale,
     }
     if model in SESSION_MODELS:
         options |= {

@@ -19,6 +19,7 @@ from elute.cells.counts import Counts, sum_by_item
 from elute.cells.formula import BiasFormula
 from elute.errors import EluteError
 from elute.estimate.models.base import Estimator
+from elute.estimate.models.ipw import IPW
 from elute.estimate.models.pbm import PBM
 from elute.estimate.models.registry import GIVEN, build
 from elute.fits.fit import Fit
@@ -134,6 +135,8 @@ def _rebuild(fit: Fit, alpha: Floats, beta: Floats) -> Estimator:
     """The model, unfitted, with what it was given."""
     if fit.model in _SAME_MAXIMUM:
         return PBM(relevance_prior="none")
+    if fit.model == "score-adjusted":  # the log's scores are not at hand: its propensities are as given
+        return IPW(propensities=alpha, policy_aware=True)
     given: dict[str, Any] = {name: fit.provenance.options.get(name) for name in _OF_MODELS}
     if fit.model in GIVEN:
         given["propensities"] = alpha

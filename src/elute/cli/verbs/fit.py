@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from elute.log import ClickLog
 
 MODELS = (
-    "pbm", "affine", "em", "dla", "two-tower", "harvest", "harvest-pivot", "ipw", "affine-ipw", "naive", "ctr"
+    "pbm", "affine", "em", "dla", "two-tower", "harvest", "harvest-pivot", "score-adjusted", "ipw", "affine-ipw",
+    "naive", "ctr",
 )  # fmt: skip
 """As in `elute.estimate.models.registry`, which is slow to import; a test compares the two."""
 
@@ -63,6 +64,14 @@ used.
 )
 @click.option("--self-normalised", is_flag=True, default=None, help="ipw, affine-ipw: divide by what clipping leaves.")
 @click.option("--policy-aware", is_flag=True, default=None, help="ipw, affine-ipw: average an item's propensities.")
+@click.option(
+    "--score", type=typed("score"), metavar="COL", help="score-adjusted: the score that results were ranked by."
+)
+@click.option(
+    "--score-scale",
+    type=typed("score_scale"),
+    help="score-adjusted: as it is, standardised within queries, or their ranks.  [default: raw]",
+)
 @click.option("--bootstrap", type=typed("bootstrap"), metavar="B", help="pbm: error bars from B draws of clusters.")
 @click.option("--cluster", type=typed("cluster"), metavar="COL", help="What --bootstrap draws.  [default: the query]")
 @adds_bounds

@@ -88,6 +88,9 @@ class Estimator(ABC):
         self.start = start
         self.progress = progress
 
+    def _pose(self, counts: Counts, plan: MergingPlan | None) -> Problem:
+        return pose(counts, plan)
+
     @abstractmethod
     def _solve(self, problem: Problem) -> Solution:
         """Fit the model; the scale does not matter."""
@@ -106,7 +109,7 @@ class Estimator(ABC):
         must say that this is meant."""
         counts = source if isinstance(source, Counts) else as_log(source).counts(self.progress)
         began = time.perf_counter()
-        problem = pose(counts, plan)
+        problem = self._pose(counts, plan)
         if problem.design is not None and not self.takes_formula and self.propensities_are != "ignored":
             raise EluteError(
                 f"`bias=` is the formula '{problem.design.formula}', which only pbm fits; join the columns by commas"

@@ -17,6 +17,7 @@ from elute.estimate.models.harvest import Harvest
 from elute.estimate.models.ipw import IPW, AffineIPW
 from elute.estimate.models.naive import Naive
 from elute.estimate.models.pbm import PBM
+from elute.estimate.models.score_adjusted import ScoreAdjusted
 from elute.estimate.models.two_tower import TwoTower
 
 MODELS: dict[str, Callable[..., Estimator]] = {
@@ -27,6 +28,7 @@ MODELS: dict[str, Callable[..., Estimator]] = {
     "two-tower": TwoTower,
     "harvest": Harvest,
     "harvest-pivot": partial(Harvest, method="pivot"),
+    "score-adjusted": ScoreAdjusted,
     "ipw": IPW,
     "affine-ipw": AffineIPW,
     "naive": Naive,
@@ -46,4 +48,6 @@ def build(name: str, **options: Any) -> Estimator:
         raise EluteError(f"model '{name}' has no `{refused[0]}=`")
     if name in GIVEN and "propensities" not in given:
         raise EluteError(f"model '{name}' needs `propensities=`: a fit, its folder, or a file with its columns")
+    if MODELS[name] is ScoreAdjusted and "score" not in given:
+        raise EluteError(f"model '{name}' needs `score=`: the column with what the logging policy ranked by")
     return MODELS[name](**given)

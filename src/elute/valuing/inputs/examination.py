@@ -67,7 +67,7 @@ def read_examination(fit: Fit, factors: pa.Table, impressions: Floats, clicks: F
     if (at < 0).all():
         named = describe_some(names, [list(row.values()) for row in to_rows(factors, range(min(3, factors.num_rows)))])
         raise EluteError(f"{fit.label} knows none of the log's factors ({named}); fit this log, or check `bias=`")
-    own = _is_of(table, at, impressions, clicks)
+    own = _is_of(table, at, impressions, clicks) and "score" not in fit.summary
     column = (
         "log_se" if own else find_error_column(table)
     )  # of this log, clusters are looked at where they are asked for

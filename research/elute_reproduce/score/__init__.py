@@ -1,0 +1,1 @@
+"""Clicks adjusted for the logging policy's score."""

@@ -1,0 +1,236 @@
+"""Whether relevance is independent of the factor given the score: two estimates that are right under less than that.
+
+- `lists`: with one effect a query beside the score's. Where scores are shifted from query to query, only this is right.
+- `items`: with one effect an item and no score, from items shown under several factors: the position-based model alone.
+
+Each is compared with the pooled estimate as Hausman compares (differences, their variance from clusters of queries)
+along one contrast: how log propensities fall from the factor with the highest click rate to the one with the lowest.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, stats
+from scipy.sparse.csgraph import connected_components
+
+from elute.estimate.scored.conditional import Shares, Sharing, add_up, fit_shares
+from elute.estimate.scored.pooled import Pooled
+from elute.estimate.scored.rows import ScoredRows
+from elute.estimate.scored.spline import ScoreBins
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+ScoreVerdict = Literal["holds", "contradicted", "untestable"]
+
+LEVEL = 0.05
+"""Of all comparisons together: how often a score that is right is said not to be."""
+
+STATED = 2.0
+"""`holds` is said where a ratio of propensities that is wrong by this much would have been noticed 4 times in 5."""
+
+_MOST_FACTORS = 2_000
+_FAR = 20.0
+"""A standard error of a log ratio beyond which there is none to speak of."""
+_NAMES = {"lists": "lists by themselves", "items": "items shown under several factors"}
+_OPENINGS = {
+    "holds": "Holds: the log bears out that the score is all that ties relevance to factors.",
+    "contradicted": "Contradicted: the score is not all that ties relevance to factors; do not trust the propensities.",
+    "untestable": "Untestable: whether the score is all that ties relevance to factors, this log cannot tell.",
+}
+_POWER = float(stats.norm.ppf(0.8))
+
+
+class Comparison(NamedTuple):
+    """`other`: the ratio of `ScoreTest` by the other estimate. `gap`: the score's over it, with its 95% interval.
+    `noticed`: the gap, or its inverse, that would be noticed 4 times in 5. `reason`: why there are no figures."""
+
+    name: Literal["lists", "items"]
+    reason: str = ""
+    other: float = np.nan
+    gap: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    p_value: float = np.nan
+    noticed: float = np.inf
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it; without figures where there are none."""
+        figures = {name: getattr(self, name) for name in ("other", "gap", "low", "high", "p_value", "noticed")}
+        return {"with": self.name, "reason": self.reason or None, **({} if self.reason else figures)}
+
+
+class ScoreTest(NamedTuple):
+    """`ratio`: of the propensities of the factors with the highest and the lowest click rate."""
+
+    verdict: ScoreVerdict
+    ratio: float
+    comparisons: tuple[Comparison, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The field `score` of `elute fit --json`."""
+        return {
+            "verdict": self.verdict,
+            "ratio": self.ratio,
+            "sentence": self.sentence,
+            "comparisons": [one.to_dict() for one in self.comparisons],
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The verdict and what it rests on."""
+        falls = [f"By the score propensities fall {self.ratio:.3g}-fold", *map(_describe, self.comparisons)]
+        return f"{_OPENINGS[self.verdict]} {', '.join(falls)}."
+
+
+def _describe(one: Comparison) -> str:
+    if one.reason:
+        return f"{_NAMES[one.name]} cannot tell ({one.reason})"
+    return f"{_NAMES[one.name]} say {one.other:.3g}-fold (gap {one.gap:.2f}, 95% {one.low:.2f} to {one.high:.2f})"
+
+
+class _Scale(NamedTuple):
+    """Click rates by factor, in logarithms, and the clicks that weigh them."""
+
+    rate: Floats
+    clicks: Floats
+    ratio: float
+    spread: float
+
+
+def test_score(rows: ScoredRows, bins: ScoreBins, pooled: Pooled) -> ScoreTest:
+    """Compare the pooled estimate with those that need less."""
+    factors = len(pooled.log_o)
+    shown, clicks = (add_up(rows.factor, part, factors) for part in (rows.shown, rows.clicked))
+    rate = np.log(np.maximum(clicks, 0.5) / shown)
+    well = np.flatnonzero(clicks >= clicks.max() / 100)
+    first, last = well[rate[well].argmax()], well[rate[well].argmin()]
+    ratio = float(np.exp(pooled.log_o[first] - pooled.log_o[last]))
+    scale = _Scale(rate, clicks, ratio, float(rate[first] - rate[last]))
+    if factors < 2:
+        reason = "there is one propensity only"
+    elif factors > _MOST_FACTORS:
+        reason = f"there are more than {_MOST_FACTORS:,} factors"
+    else:
+        lists, items = _compare_lists(rows, bins, pooled, scale), _compare_items(rows, pooled, scale)
+        return ScoreTest(_decide((lists, items)), ratio, (lists, items))
+    return ScoreTest("untestable", ratio, (Comparison("lists", reason), Comparison("items", reason)))
+
+
+def _decide(comparisons: tuple[Comparison, ...]) -> ScoreVerdict:
+    made = [one for one in comparisons if not one.reason]
+    if any(one.p_value < LEVEL / len(made) for one in made):
+        return "contradicted"
+    return "holds" if any(one.noticed <= STATED for one in made) else "untestable"
+
+
+def _compare_lists(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, scale: _Scale) -> Comparison:
+    """Groups are queries; x is the spline and the factor."""
+    if not rows.has_queries:
+        return Comparison("lists", "the log has no queries")
+    factors, width = len(pooled.log_o), bins.basis.shape[1]
+    key, shown, clicked = _sum_by((rows.query, bins.bin, rows.factor), (len(bins.centre), factors), rows)
+    query, bin_, factor = key
+    kept = _keep_sharing(query, clicked)
+    if not kept.any():
+        return Comparison("lists", "no query with clicks has two results")
+    query, bin_, factor = (part[kept] for part in (query, bin_, factor))
+    shown, clicked = shown[kept], clicked[kept]
+    design = sparse.hstack([sparse.csr_array(bins.basis)[bin_], _one_hot(factor, factors)]).tocsr()
+    penalty = np.zeros((width + factors, width + factors))
+    penalty[:width, :width] = pooled.stiffness * bins.penalty
+    group = np.unique(query, return_inverse=True)[1].reshape(-1)
+    found = fit_shares(Shares(group, design, shown, clicked), penalty)
+    return _compare("lists", found, query, group, factor, width, pooled, scale)
+
+
+def _compare_items(rows: ScoredRows, pooled: Pooled, scale: _Scale) -> Comparison:
+    """Groups are items; x is the factor."""
+    factors = len(pooled.log_o)
+    (item, factor), shown, clicked = _sum_by((rows.item, rows.factor), (factors,), rows)
+    kept = _keep_sharing(item, clicked)
+    if not kept.any():
+        return Comparison("items", "no item with clicks was shown under two factors")
+    item, factor, shown, clicked = item[kept], factor[kept], shown[kept], clicked[kept]
+    query = np.zeros(int(rows.item.max()) + 1, np.int64)
+    query[rows.item] = rows.query
+    group = np.unique(item, return_inverse=True)[1].reshape(-1)
+    found = fit_shares(Shares(group, _one_hot(factor, factors), shown, clicked), np.zeros((factors, factors)))
+    return _compare("items", found, query[item], group, factor, 0, pooled, scale)
+
+
+def _compare(
+    name: Literal["lists", "items"],
+    found: Sharing,
+    query: Codes,
+    group: Codes,
+    factor: Codes,
+    width: int,
+    pooled: Pooled,
+    scale: _Scale,
+) -> Comparison:
+    """Along the fall of click rates among factors that groups link."""
+    factors, groups = len(pooled.log_o), int(group.max()) + 1
+    clicks = add_up(factor, found.rows.clicked, factors)
+    linked = found.rows.clicked > 0
+    graph = sparse.coo_array(
+        (np.ones(linked.sum()), (factor[linked], factors + group[linked])), (factors + groups,) * 2
+    )
+    part = connected_components(graph, directed=False)[1][:factors]
+    weight = clicks
+    mean = np.bincount(part, weight * scale.rate) / np.maximum(np.bincount(part, weight), 1e-300)
+    apart = np.where(weight > 0, scale.rate - mean[part], 0.0)
+    total = float(weight @ apart**2)
+    if total <= 1e-9 * weight.sum():
+        return Comparison(name, "what was clicked links no two factors with different click rates")
+    contrast = weight * apart / total * scale.spread
+    padded = np.r_[np.zeros(width), contrast]
+    kept = found.information @ np.linalg.solve(found.information + 1e-6 * np.eye(len(padded)), padded)
+    if np.abs(kept - padded).max() > 0.01 * np.abs(padded).max():
+        return Comparison(name, "scores and factors cannot be told apart within it")
+    gap = float(contrast[clicks > 0] @ (pooled.log_o - found.coefficients[width:])[clicks > 0])
+    moved = pooled.influence.along(contrast)
+    of_other = found.project(query, padded[:, None])[:, 0]
+    moved[: len(of_other)] -= of_other
+    clusters = len(np.unique(query))
+    error = float(np.sqrt((moved**2).sum() * clusters / max(clusters - 1, 1)))
+    if not 0 < error < _FAR:
+        return Comparison(name, "its clicks are too few")
+    law = stats.t(max(clusters - 1, 1))
+    margin = law.ppf(0.975) * error
+    return Comparison(
+        name,
+        other=scale.ratio * np.exp(-gap),
+        gap=float(np.exp(gap)),
+        low=float(np.exp(gap - margin)),
+        high=float(np.exp(gap + margin)),
+        p_value=float(2 * law.sf(abs(gap) / error)),
+        noticed=float(np.exp((law.ppf(0.975) + _POWER) * error)),
+    )
+
+
+def _sum_by(
+    codes: tuple[Codes, ...], sizes: tuple[int, ...], rows: ScoredRows
+) -> tuple[tuple[Codes, ...], Floats, Floats]:
+    """Rows that agree in all codes as one; `sizes`: of all codes but the first."""
+    key = codes[0]
+    for code, size in zip(codes[1:], sizes, strict=True):
+        key = key * size + code
+    each, at = np.unique(key, return_inverse=True)
+    shown, clicked = (add_up(at.reshape(-1), part) for part in (rows.shown, rows.clicked))
+    parts = []
+    for size in reversed(sizes):
+        each, last = np.divmod(each, size)
+        parts.append(last)
+    return (each, *reversed(parts)), shown, clicked
+
+
+def _keep_sharing(group: Codes, clicked: Floats) -> NDArray[np.bool_]:
+    """Rows of groups that have clicks to share among two rows or more."""
+    return np.asarray((np.bincount(group)[group] > 1) & (np.bincount(group, clicked)[group] > 0))
+
+
+def _one_hot(code: Codes, size: int) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(code)), (np.arange(len(code)), code)), (len(code), size))
