@@ -31,7 +31,6 @@ STUDIES: dict[str, str] = {
     "upe-table3": "what UPE's confounding effect is fitted to",
     "upe-figure5": "UPE and the naive joint model",
     "upe-propensities": "which learner finds the propensities, on a larger synthetic set",
-    "score-adjusted": "clicks adjusted for the logging policy's score: propensities, intervals, tests of it",
     "fit-yandex": "propensities and held-out perplexity on real clicks",
     "clicks-yandex": "session click models and their held-out perplexity on real clicks",
     "clicks-sparse": "session click models from 2 to 200 impressions a document, and on real clicks with intervals",

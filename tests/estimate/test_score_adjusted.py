@@ -121,13 +121,13 @@ def test_scores_are_rescaled_within_queries(scale):
 
 def test_what_the_score_cannot_do_is_said():
     table = draw_table(5, queries=20)
-    for change, words in (
-        ({"score": "scores"}, "no column 'scores'"),
-        ({"score": "score", "score_scale": "rank"}, "cannot be told from the bias columns"),
-        ({"score": "shown"}, "one value only"),
+    for model, words in (
+        (ScoreAdjusted(score="scores"), "no column 'scores'"),
+        (ScoreAdjusted(score="score", score_scale="rank"), "cannot be told from the bias columns"),
+        (ScoreAdjusted(score="shown"), "one value only"),
     ):
         with pytest.raises(EluteError, match=words):
-            ScoreAdjusted(**change).fit(read(table))
+            model.fit(read(table))
     text = table.append_column("word", pa.array(["a", "b"] * (table.num_rows // 2)))
     with pytest.raises(EluteError, match="not of numbers"):
         ScoreAdjusted(score="word").fit(read(text))

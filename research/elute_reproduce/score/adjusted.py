@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[bool, Breaks]] = {
 }
 _RIGHT = ("holds", "holds, lists vary")
 _METHODS = ("score", "score within queries", "lists", "items", "click rates", "ipw-random")
+_KEPT = ("synthetic", "mq2008", "mslr5k")
 _TRAINED = ("dla", "upe, in stages")
 _SYNTHETIC: dict[str, tuple[str, bool, Breaks]] = {
     "strong": ("strong", False, Breaks()),
@@ -191,8 +192,9 @@ def _draw_random(relevance: Floats, rng: np.random.Generator) -> float:
 def _read_trained(out: Path | None) -> dict[tuple[str, str], dict[str, list[float]]]:
     """p₁/p₁₀ of trainings that `upe-propensities` and `upe-figure3` keep beside their pages, where these are."""
     found: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for name in () if out is None else ("synthetic", "mq2008", "mslr5k"):
-        for one in store.load(out / "data" / f"upe-{name}.parquet"):
+    files = [] if out is None else [(name, out / "data" / f"upe-{name}.parquet") for name in _KEPT]
+    for name, path in files:
+        for one in store.load(path):
             kind = next((kind for kind, paradigm in _PARADIGMS.items() if paradigm == one.paradigm), None)
             if kind is not None and one.learner in _TRAINED:
                 of_log = found.setdefault((name, kind), {})
