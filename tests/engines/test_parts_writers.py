@@ -100,9 +100,9 @@ def test_killed_at_any_moment_nothing_is_lost_and_nothing_doubled(tmp_path: Path
 def test_writers_at_once_all_get_their_part_in(tmp_path: Path) -> None:
     days = [write_day(tmp_path / f"{day}.parquet", day) for day in range(4)]
     folder = tmp_path / "parts"
-    command = [sys.executable, "-m", "elute", "count", "--append", "--out", folder]
+    command = [sys.executable, "-m", "elute", "count", "--append", "--out", str(folder)]
     runs = [
-        subprocess.Popen([*command, path, "--key", f"day={day}"], stderr=subprocess.PIPE, text=True)
+        subprocess.Popen([*command, str(path), "--key", f"day={day}"], stderr=subprocess.PIPE, text=True)
         for day, path in enumerate(days)
     ]
     for run in runs:

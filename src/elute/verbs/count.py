@@ -45,7 +45,7 @@ def _describe_parts(fields: Fields) -> list[str]:
 
 
 @takes()
-def count(
+def count(  # type: ignore[misc]  # `drop` is of the folder that is written, not of a log
     log: LogSource,
     out: str | Path,
     *,
@@ -53,7 +53,7 @@ def count(
     key: str | None = None,
     drop: str | None = None,
     progress: Progress = silent,
-    **columns: Unpack[LogOptions],  # type: ignore[misc]  # of the folder that is written, not of a log
+    **columns: Unpack[LogOptions],
 ) -> Counted:
     """Count a log once, into a folder that the other verbs then take in its place.
 
