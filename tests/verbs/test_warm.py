@@ -9,14 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 import elute
 from conftest import call_elute
-
-
-def known(fit: elute.Fit) -> np.ndarray:
-    assert fit.propensities is not None
-    return np.asarray(fit.propensities["propensity"].to_numpy())
 
 
 def write_day(path: Path, seed: int, queries: int, rows: int) -> None:
@@ -26,6 +22,11 @@ def write_day(path: Path, seed: int, queries: int, rows: int) -> None:
     relevance = np.random.default_rng(queries).beta(1, 3, (queries, 15))[query, doc]
     click = rng.random(rows) < relevance / position**0.8
     pq.write_table(pa.table({"query_id": query, "doc_id": doc, "position": position, "click": click}), path)
+
+
+def read_propensities(fit: elute.Fit) -> NDArray[np.float64]:
+    assert fit.propensities is not None
+    return np.asarray(fit.propensities["propensity"].to_numpy())
 
 
 @pytest.mark.parametrize(
@@ -43,13 +44,13 @@ def test_the_same_maximum_in_no_more_rounds(tmp_path: Path, queries: int, option
         elute.count(tmp_path / f"{day}.parquet", tmp_path / "days", append=True, key=f"day={day}")
     elute.fit(tmp_path / "days", drop="day = 4", **options).save(tmp_path / "before")
     cold, warm = (elute.fit(tmp_path / "days", last=4, warm=start, **options) for start in (None, tmp_path / "before"))
-    one, other = (known(fit) for fit in (cold, warm))
+    one, other = (read_propensities(fit) for fit in (cold, warm))
     assert np.abs(np.log(one / other)).max() < 1e-6
-    rounds = [fit.to_dict()["iterations"] for fit in (cold, warm)]
+    rounds = [fit.summary["iterations"] for fit in (cold, warm)]
     assert rounds[1] < rounds[0] if "model" in options else rounds[1] <= rounds[0]
     words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
     said = call_elute("fit", tmp_path / "days", "--last", 4, *words, "--warm", tmp_path / "before", "--json")
-    assert said.json["iterations"] == warm.to_dict()["iterations"]
+    assert said.json["iterations"] == warm.summary["iterations"]
 
 
 def test_factors_that_are_new_are_fitted_too_and_other_fits_refused(tmp_path: Path) -> None:
@@ -58,12 +59,12 @@ def test_factors_that_are_new_are_fitted_too_and_other_fits_refused(tmp_path: Pa
     cold, warm = (
         elute.fit(tmp_path / "log.parquet", warm=start, tolerance=1e-7) for start in (None, tmp_path / "before")
     )
-    one, other = (known(fit) for fit in (cold, warm))
+    one, other = (read_propensities(fit) for fit in (cold, warm))
     assert np.abs(np.log(one / other)).max() < 1e-6
-    refused: tuple[tuple[dict[str, Any], str], ...] = (
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"model": "naive"}, "model 'naive' has no `warm=`"),
         ({"bias": "doc_id", "item": "query_id"}, "has no column 'doc_id'"),
-    )
+    ]
     for options, said in refused:
         with pytest.raises(elute.EluteError, match=said):
             elute.fit(tmp_path / "log.parquet", warm=tmp_path / "before", **options)

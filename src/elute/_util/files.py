@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,13 +23,16 @@ def write_parquet(path: str | Path, table: pa.Table) -> None:
         pq.write_table(table, temporary, write_page_checksum=True)
 
 
-def write_row_groups(path: str | Path, parts: Iterable[pa.Table]) -> None:
-    """Write a table that comes in parts, each a row group."""
+def write_row_groups(path: str | Path, parts: Iterable[pa.Table], distinct: Sequence[str] = ()) -> None:
+    """Write a table that comes in parts, each a row group. `distinct`: columns whose values hardly ever repeat."""
     with write_atomically(Path(path)) as temporary:
         writer = None
         try:
             for part in parts:
-                writer = writer or pq.ParquetWriter(temporary, part.schema, write_page_checksum=True)
+                repeated = [name for name in part.column_names if name not in distinct]
+                writer = writer or pq.ParquetWriter(
+                    temporary, part.schema, use_dictionary=repeated, write_page_checksum=True
+                )
                 writer.write_table(part, row_group_size=max(part.num_rows, 1))
         finally:
             if writer is not None:

@@ -26,6 +26,8 @@ PARTS = "parts.json"
 """Of a folder of several counts, which are read as one (`elute.engines.parts`)."""
 FILES = ("factors.parquet", "items.parquet", "cells.parquet", "pairs.parquet")
 CELLS, QUERY = "elute_cells", "elute_query"
+PLACE, ITEM, QUERY_KEY = "elute_place", "elute_item", "elute_query_key"
+"""Hashes of ids, which only parts have."""
 
 
 class AboutCounts(TypedDict):

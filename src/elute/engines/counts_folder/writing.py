@@ -19,7 +19,19 @@ from elute.cells.roles import Roles
 from elute.cells.survey import Survey
 from elute.door.seals import seal
 from elute.engines.base import Engine
-from elute.engines.counts_folder.layout import CELLS, FILES, FORMAT, MARK, PARTS, QUERY, AboutCounts, is_counts
+from elute.engines.counts_folder.layout import (
+    CELLS,
+    FILES,
+    FORMAT,
+    ITEM,
+    MARK,
+    PARTS,
+    PLACE,
+    QUERY,
+    QUERY_KEY,
+    AboutCounts,
+    is_counts,
+)
 from elute.errors import EluteError
 
 
@@ -49,7 +61,7 @@ def write_counts(
     files.write_parquet(target / "factors.parquet", _factor_table(survey))
     sizes = _Sizes()
     tables = (sizes.add(chunk, _item_table(chunk, roles)) for chunk in chunks())
-    files.write_row_groups(target / "items.parquet", tables)
+    files.write_row_groups(target / "items.parquet", tables, (PLACE, ITEM, QUERY_KEY))
     files.write_row_groups(target / "cells.parquet", map(_cell_table, chunks()))
     if roles.query is not None and not roles.items_within_queries:
         files.write_row_groups(target / "pairs.parquet", _pair_tables(chunks()))

@@ -32,13 +32,13 @@ from elute.cells.roles import Roles
 from elute.cells.survey import Survey
 from elute.engines.base import Engine
 from elute.engines.counts_folder.engine import CountsEngine
-from elute.engines.counts_folder.layout import MARK, PARTS, AboutCounts
+from elute.engines.counts_folder.layout import ITEM, MARK, PARTS, PLACE, QUERY_KEY, AboutCounts
 from elute.engines.counts_folder.reading import CountsFiles
 from elute.engines.counts_folder.writing import write_counts
 from elute.engines.id_keys import IdHash
 from elute.engines.parts.choosing import find_matching, order_parts
 from elute.engines.parts.hashing import hash_items, require_alike
-from elute.engines.parts.layout import FOLDER, ITEM, PLACE, QUERY_KEY, Block, Index, Key, PartEntry, is_name
+from elute.engines.parts.layout import FOLDER, Block, Index, Key, PartEntry, is_name
 from elute.engines.parts.reading import MergedCounts
 from elute.errors import EluteError
 from elute.progress import silent
@@ -113,7 +113,7 @@ def arrange(chunk: Chunk, roles: Roles, hashed: IdHash) -> Chunk:
     """With its items in the order of their places, and with their hashes."""
     table = chunk.items()
     ids = hash_items(table, roles, hashed)
-    order = np.lexsort((ids.query, ids.item, ids.place) if len(ids.query) else (ids.item, ids.place))
+    order = np.argsort(ids.place, kind="stable")
     names = (PLACE, ITEM, QUERY_KEY) if len(ids.query) else (PLACE, ITEM)
     for name, values in zip(names, ids, strict=False):
         table = table.append_column(name, pa.array(values))

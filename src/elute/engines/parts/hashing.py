@@ -30,9 +30,16 @@ class HashedItems(NamedTuple):
 
 def hash_items(table: pa.Table, roles: Roles, hashed: IdHash) -> HashedItems:
     """`roles`: those of the folder."""
-    items = hashed.hash_ids([to_plain(table[column]) for column in roles.item])
-    query = _NO_KEYS if roles.query is None else hashed.hash_ids([to_plain(table[roles.query])]).keys
-    return HashedItems(items.places, items.keys, query)
+    plain = {column: to_plain(table[column]) for column in {*roles.item, roles.query} if column is not None}
+    if roles.query is None:
+        items = hashed.hash_ids([plain[column] for column in roles.item])
+        return HashedItems(items.places, items.keys, _NO_KEYS)
+    if roles.items_within_queries:
+        inner = [plain[column] for column in roles.item if column != roles.query]
+        items = hashed.hash_nested(plain[roles.query], inner, by_inner=True)
+        return HashedItems(items.places, items.keys, items.outer)
+    items = hashed.hash_ids([plain[column] for column in roles.item])
+    return HashedItems(items.places, items.keys, hashed.hash_ids([plain[roles.query]]).keys)
 
 
 def to_plain(column: pa.ChunkedArray) -> pa.Array:

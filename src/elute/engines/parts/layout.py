@@ -27,7 +27,6 @@ from elute.errors import EluteError
 
 FORMAT = 1
 FOLDER = "parts"
-PLACE, ITEM, QUERY_KEY = "elute_place", "elute_item", "elute_query_key"
 
 Key = dict[str, str]
 

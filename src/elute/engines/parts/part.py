@@ -12,10 +12,9 @@ import pyarrow as pa
 from elute.cells.roles import Roles
 from elute.door.fields import Damaged
 from elute.door.tables import require_type
-from elute.engines.counts_folder.layout import FORMAT
+from elute.engines.counts_folder.layout import FORMAT, ITEM, PLACE, QUERY_KEY
 from elute.engines.counts_folder.reading import CountsFiles
 from elute.engines.parts.hashing import HashedItems
-from elute.engines.parts.layout import ITEM, PLACE, QUERY_KEY
 from elute.errors import EluteError
 
 
