@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import elute
 from elute.errors import EluteError
 from elute.estimate.models.score_adjusted import ScoreAdjusted
-from elute.estimate.scored.conditional import RIDGE, Shares, fit_shares
+from elute.estimate.scored.conditional import RIDGE, ClickShares, fit_shares
 from elute.estimate.scored.pooled import fit_pooled
 from elute.estimate.scored.rows import ScoredRows, read_rows
 from elute.estimate.scored.spline import bin_scores
@@ -77,7 +77,7 @@ def test_conditioning_on_groups_is_an_effect_a_group(seed):
     held = np.zeros((8, 8))
     held[:3, :3] = penalty + RIDGE * np.eye(3)
     beta = fit_poisson(x, shown, clicked, held)
-    found = fit_shares(Shares(group, design, shown, clicked), penalty)
+    found = fit_shares(ClickShares(group, design, shown, clicked), penalty)
     assert found.converged
     assert found.coefficients == pytest.approx(beta[:3], abs=1e-5)
     assert found.expected == pytest.approx(shown * np.exp(x @ beta), rel=1e-4)

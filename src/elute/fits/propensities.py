@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from elute._util.matching import id_columns, match
 from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -29,19 +26,3 @@ def read_propensities(source: PropensitySource | None) -> pa.Table | None:
     if fit.propensities is None:
         raise EluteError(f"{fit.label} (model {fit.model}) has no propensities; fit pbm instead")
     return fit.propensities
-
-
-def read_start(source: PropensitySource, factors: pa.Table) -> NDArray[np.float64]:
-    """By factor, what an earlier fit found; for factors that it does not have, or has no propensity above 0 of, the
-    median of the others."""
-    known = read_propensities(source)
-    columns = factors.column_names
-    lacking = [name for name in (*columns, "propensity") if known is None or name not in known.column_names]
-    if known is None or lacking:
-        raise EluteError(f"`warm=` has no column '{lacking[0]}'; give a fit of the same bias columns")
-    row = match(id_columns(factors, columns), id_columns(known, columns))
-    found = np.append(known["propensity"].to_numpy().astype(np.float64), np.nan)[row]
-    usable = np.isfinite(found) & (found > 0)
-    if not usable.any():
-        raise EluteError("`warm=` has a propensity of none of the log's factors; give a fit of the same log")
-    return np.where(usable, found, np.median(found[usable]))

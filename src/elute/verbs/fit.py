@@ -20,7 +20,7 @@ from elute.estimate.models.pbm import PBM
 from elute.estimate.models.registry import MODELS, build
 from elute.estimate.scored.rows import ScoreScale
 from elute.fits.fit import Fit
-from elute.fits.propensities import PropensitySource, read_propensities, read_start
+from elute.fits.propensities import PropensitySource, read_propensities
 from elute.identify.components import find_components
 from elute.known.precision import TARGET, Precision
 from elute.log import ClickLog, LogOptions, LogSource, as_log
@@ -47,7 +47,6 @@ def fit(
     prior: Literal["smooth"] | None = None,
     relevance_prior: Literal["auto", "beta", "none"] | None = None,
     propensities: PropensitySource | None = None,
-    warm: PropensitySource | None = None,
     clip: float | Literal["auto"] | None = None,
     self_normalised: bool | None = None,
     policy_aware: bool | None = None,
@@ -72,8 +71,7 @@ def fit(
     Where it takes about a second, what the model assumes of clicks is tested (`assumptions` of the summary). Other
     parameters are the model's, left at its own choice where they are None; one that it does not have is refused.
     `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
-    a fit, its folder, a file or a table. `score`: of score-adjusted, the column that results were ranked by. `warm`: a
-    fit, of the days before for instance, to start from: the same maximum, sooner.
+    a fit, its folder, a file or a table. `score`: of score-adjusted, the column that results were ranked by.
     `bootstrap`: error bars from so many draws of clusters, by default of queries.
     `bounds`: fit each component at its own scale, and say what bounds these scales; so do the assumptions `monotone`
     and `at_most`, as for `elute.check`. `propensities` are then known ratios.
@@ -98,7 +96,6 @@ def fit(
             prior=prior,
             relevance_prior=relevance_prior,
             propensities=propensities,
-            warm=warm,
             clip=clip,
             self_normalised=self_normalised,
             policy_aware=policy_aware,
@@ -130,23 +127,13 @@ def fit(
         "score_scale": score_scale,
     }
     if model in SESSION_MODELS:
-        options |= {
-            "plan": plan,
-            "propensities": propensities,
-            "warm": warm,
-            "bootstrap": bootstrap,
-            "cluster": cluster,
-        }
+        options |= {"plan": plan, "propensities": propensities, "bootstrap": bootstrap, "cluster": cluster}
         options |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None}
         return _fit_sessions(opened, model, progress, **options)
     if model not in MODELS:
         raise EluteError(f"no model '{model}'; there are: {', '.join((*MODELS, *SESSION_MODELS))}")
     bounded, known_ratios = bool(bounds or monotone or at_most), read_propensities(propensities)
     estimator = build(model, **options, propensities=None if bounded else known_ratios, progress=progress)
-    if warm is not None:
-        if estimator.propensities_are != "estimated":
-            raise EluteError(f"model '{model}' has no `warm=`; pbm has")
-        estimator.start = read_start(warm, opened.survey.factors)
     if bounded and estimator.propensities_are != "estimated":
         raise EluteError(f"model '{model}' has no `bounds=`; pbm has")
     assumed = Assumptions.collect(monotone, at_most, known_ratios if bounded else None)
@@ -172,7 +159,6 @@ def fit(
         **options,
         plan=plan if isinstance(plan, str | Path) else None,
         propensities=propensities if isinstance(propensities, str | Path) else None,
-        warm=warm if isinstance(warm, str | Path) else None,
         bootstrap=bootstrap,
         cluster=cluster,
         allow_unidentified=allow_unidentified,

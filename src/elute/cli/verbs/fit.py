@@ -58,7 +58,6 @@ used.
     help="pbm: a Beta prior fitted to all items.  [default: auto, where items have few clicks]",
 )
 @click.option("--propensities", type=PathType(), help="ipw, affine-ipw, --bounds: a fit's folder, or a table.")
-@click.option("--warm", type=PathType(), metavar="FIT", help="Start from an earlier fit: the same result, sooner.")
 @click.option(
     "--clip", metavar="TAU|auto", type=typed("clip"), help="ipw, affine-ipw: propensities count as at least TAU."
 )

@@ -23,7 +23,7 @@ RIDGE = 1e-5
 _STEPS, _TOLERANCE = 60, 1e-9
 
 
-class Shares(NamedTuple):
+class ClickShares(NamedTuple):
     """Rows by group: `design` has their x, sparse where there are many rows or columns."""
 
     group: Codes
@@ -36,7 +36,7 @@ class Sharing(NamedTuple):
     """`coefficients`: β. `expected`: clicks by row. `means`: by group, the mean x of its clicks. `information`: of β,
     without penalties; `inverse`: of it with them."""
 
-    rows: Shares
+    rows: ClickShares
     coefficients: Floats
     expected: Floats
     means: Floats | sparse.csr_array
@@ -58,7 +58,7 @@ def add_up(code: Codes, amounts: Floats, size: int = 0) -> Floats:
     return np.bincount(code, amounts, minlength=size).astype(np.float64)
 
 
-def fit_shares(rows: Shares, penalty: Floats, start: Floats | None = None) -> Sharing:
+def fit_shares(rows: ClickShares, penalty: Floats, start: Floats | None = None) -> Sharing:
     """The most likely β under a quadratic penalty, by Newton's method; the likelihood is concave."""
     width = rows.design.shape[1]
     held = penalty + RIDGE * np.eye(width)
@@ -82,7 +82,7 @@ def fit_shares(rows: Shares, penalty: Floats, start: Floats | None = None) -> Sh
     return settle(rows, beta, penalty, steps, gain < 1e-6 * (1 + abs(value)))
 
 
-def settle(rows: Shares, beta: Floats, penalty: Floats, iterations: int, converged: bool) -> Sharing:
+def settle(rows: ClickShares, beta: Floats, penalty: Floats, iterations: int, converged: bool) -> Sharing:
     """What β says of these rows, which may be parts of those that it was fitted to, in the same groups."""
     _, expected = _measure(rows, add_up(rows.group, rows.clicked), beta, None)
     information, means = _inform(rows, add_up(rows.group, rows.clicked), expected)
@@ -90,12 +90,12 @@ def settle(rows: Shares, beta: Floats, penalty: Floats, iterations: int, converg
     return Sharing(rows, beta, expected, means, information, inverse, iterations, converged)
 
 
-def measure_shares(rows: Shares, beta: Floats) -> float:
+def measure_shares(rows: ClickShares, beta: Floats) -> float:
     """The log-likelihood of other rows."""
     return _measure(rows, add_up(rows.group, rows.clicked), beta, None)[0]
 
 
-def _measure(rows: Shares, total: Floats, beta: Floats, held: Floats | None) -> tuple[float, Floats]:
+def _measure(rows: ClickShares, total: Floats, beta: Floats, held: Floats | None) -> tuple[float, Floats]:
     eta = rows.design @ beta
     eta = eta - eta.max(initial=0.0)
     weight = rows.shown * np.exp(eta)
@@ -107,7 +107,7 @@ def _measure(rows: Shares, total: Floats, beta: Floats, held: Floats | None) -> 
     return value, weight * np.divide(total, sums, out=np.zeros_like(sums), where=sums > 0)[rows.group]
 
 
-def _inform(rows: Shares, total: Floats, expected: Floats) -> tuple[Floats, Floats | sparse.csr_array]:
+def _inform(rows: ClickShares, total: Floats, expected: Floats) -> tuple[Floats, Floats | sparse.csr_array]:
     """The information of β, and the mean x of each group."""
     share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
     if isinstance(rows.design, np.ndarray):

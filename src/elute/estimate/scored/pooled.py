@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from elute.estimate.scored.conditional import Shares, Sharing, add_up, fit_shares, measure_shares, settle
+from elute.estimate.scored.conditional import ClickShares, Sharing, add_up, fit_shares, measure_shares, settle
 from elute.estimate.scored.rows import ScoredRows
 from elute.estimate.scored.spline import ScoreBins
 
@@ -71,7 +71,7 @@ def fit_pooled(rows: ScoredRows, bins: ScoreBins, factors: int, seed: int) -> Po
     coarse = count_shares(rows, bins, factors)
     stiffness = choose_stiffness(rows, bins, factors, seed)
     found = fit_shares(coarse, stiffness * bins.penalty)
-    fine = Shares(rows.factor, sparse.csr_array(bins.basis)[bins.bin], rows.shown, rows.clicked)
+    fine = ClickShares(rows.factor, sparse.csr_array(bins.basis)[bins.bin], rows.shown, rows.clicked)
     settled = settle(fine, found.coefficients, stiffness * bins.penalty, found.iterations, found.converged)
     log_h = bins.basis @ found.coefficients
     reached = add_up(rows.factor, rows.shown * np.exp(log_h[bins.bin]), factors)
@@ -105,7 +105,7 @@ def choose_stiffness(rows: ScoredRows, bins: ScoreBins, factors: int, seed: int)
     whole = count_shares(rows, bins, factors)
     lost = np.zeros((len(STIFFNESS), FOLDS))
     for at, part in enumerate(parts):
-        rest = Shares(whole.group, whole.design, whole.shown - part.shown, whole.clicked - part.clicked)
+        rest = ClickShares(whole.group, whole.design, whole.shown - part.shown, whole.clicked - part.clicked)
         start = None
         for place in range(len(STIFFNESS) - 1, -1, -1):
             found = fit_shares(rest, STIFFNESS[place] * bins.penalty, start)
@@ -117,16 +117,16 @@ def choose_stiffness(rows: ScoredRows, bins: ScoreBins, factors: int, seed: int)
     return float(STIFFNESS[np.flatnonzero(worse.sum(axis=1) <= allowed)[0]])
 
 
-def count_shares(rows: ScoredRows, bins: ScoreBins, factors: int) -> Shares:
+def count_shares(rows: ScoredRows, bins: ScoreBins, factors: int) -> ClickShares:
     """Rows by bin and factor, which are as many as there are at most."""
     return _restrict(rows, bins, factors, np.ones(len(rows.factor), bool))
 
 
-def _restrict(rows: ScoredRows, bins: ScoreBins, factors: int, kept: NDArray[np.bool_]) -> Shares:
+def _restrict(rows: ScoredRows, bins: ScoreBins, factors: int, kept: NDArray[np.bool_]) -> ClickShares:
     key = bins.bin * factors + rows.factor
     each, at = np.unique(key, return_inverse=True)
     shown, clicked = (add_up(at.reshape(-1)[kept], part[kept], len(each)) for part in (rows.shown, rows.clicked))
-    return Shares(each % factors, bins.basis[each // factors], shown, clicked)
+    return ClickShares(each % factors, bins.basis[each // factors], shown, clicked)
 
 
 def _find_influence(found: Sharing, rows: ScoredRows, factors: int, clicks: Floats) -> Influence:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 from scipy.sparse.csgraph import connected_components
 
-from elute.estimate.scored.conditional import Shares, Sharing, add_up, fit_shares
+from elute.estimate.scored.conditional import ClickShares, Sharing, add_up, fit_shares
 from elute.estimate.scored.pooled import Pooled
 from elute.estimate.scored.rows import ScoredRows
 from elute.estimate.scored.spline import ScoreBins
@@ -43,7 +43,7 @@ _OPENINGS = {
 _POWER = float(stats.norm.ppf(0.8))
 
 
-class Comparison(NamedTuple):
+class TestedGap(NamedTuple):
     """`other`: the ratio of `ScoreTest` by the other estimate. `gap`: the score's over it, with its 95% interval.
     `noticed`: the gap, or its inverse, that would be noticed 4 times in 5. `reason`: why there are no figures."""
 
@@ -67,7 +67,7 @@ class ScoreTest(NamedTuple):
 
     verdict: ScoreVerdict
     ratio: float
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[TestedGap, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The field `score` of `elute fit --json`."""
@@ -85,7 +85,7 @@ class ScoreTest(NamedTuple):
         return f"{_OPENINGS[self.verdict]} {', '.join(falls)}."
 
 
-def _describe(one: Comparison) -> str:
+def _describe(one: TestedGap) -> str:
     if one.reason:
         return f"{_NAMES[one.name]} cannot tell ({one.reason})"
     return f"{_NAMES[one.name]} say {one.other:.3g}-fold (gap {one.gap:.2f}, 95% {one.low:.2f} to {one.high:.2f})"
@@ -116,48 +116,48 @@ def test_score(rows: ScoredRows, bins: ScoreBins, pooled: Pooled) -> ScoreTest:
     else:
         lists, items = _compare_lists(rows, bins, pooled, scale), _compare_items(rows, pooled, scale)
         return ScoreTest(_decide((lists, items)), ratio, (lists, items))
-    return ScoreTest("untestable", ratio, (Comparison("lists", reason), Comparison("items", reason)))
+    return ScoreTest("untestable", ratio, (TestedGap("lists", reason), TestedGap("items", reason)))
 
 
-def _decide(comparisons: tuple[Comparison, ...]) -> ScoreVerdict:
+def _decide(comparisons: tuple[TestedGap, ...]) -> ScoreVerdict:
     made = [one for one in comparisons if not one.reason]
     if any(one.p_value < LEVEL / len(made) for one in made):
         return "contradicted"
     return "holds" if any(one.noticed <= STATED for one in made) else "untestable"
 
 
-def _compare_lists(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, scale: _Scale) -> Comparison:
+def _compare_lists(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, scale: _Scale) -> TestedGap:
     """Groups are queries; x is the spline and the factor."""
     if not rows.has_queries:
-        return Comparison("lists", "the log has no queries")
+        return TestedGap("lists", "the log has no queries")
     factors, width = len(pooled.log_o), bins.basis.shape[1]
     key, shown, clicked = _sum_by((rows.query, bins.bin, rows.factor), (len(bins.centre), factors), rows)
     query, bin_, factor = key
     kept = _keep_sharing(query, clicked)
     if not kept.any():
-        return Comparison("lists", "no query with clicks has two results")
+        return TestedGap("lists", "no query with clicks has two results")
     query, bin_, factor = (part[kept] for part in (query, bin_, factor))
     shown, clicked = shown[kept], clicked[kept]
     design = sparse.hstack([sparse.csr_array(bins.basis)[bin_], _one_hot(factor, factors)]).tocsr()
     penalty = np.zeros((width + factors, width + factors))
     penalty[:width, :width] = pooled.stiffness * bins.penalty
     group = np.unique(query, return_inverse=True)[1].reshape(-1)
-    found = fit_shares(Shares(group, design, shown, clicked), penalty)
+    found = fit_shares(ClickShares(group, design, shown, clicked), penalty)
     return _compare("lists", found, query, group, factor, width, pooled, scale)
 
 
-def _compare_items(rows: ScoredRows, pooled: Pooled, scale: _Scale) -> Comparison:
+def _compare_items(rows: ScoredRows, pooled: Pooled, scale: _Scale) -> TestedGap:
     """Groups are items; x is the factor."""
     factors = len(pooled.log_o)
     (item, factor), shown, clicked = _sum_by((rows.item, rows.factor), (factors,), rows)
     kept = _keep_sharing(item, clicked)
     if not kept.any():
-        return Comparison("items", "no item with clicks was shown under two factors")
+        return TestedGap("items", "no item with clicks was shown under two factors")
     item, factor, shown, clicked = item[kept], factor[kept], shown[kept], clicked[kept]
     query = np.zeros(int(rows.item.max()) + 1, np.int64)
     query[rows.item] = rows.query
     group = np.unique(item, return_inverse=True)[1].reshape(-1)
-    found = fit_shares(Shares(group, _one_hot(factor, factors), shown, clicked), np.zeros((factors, factors)))
+    found = fit_shares(ClickShares(group, _one_hot(factor, factors), shown, clicked), np.zeros((factors, factors)))
     return _compare("items", found, query[item], group, factor, 0, pooled, scale)
 
 
@@ -170,7 +170,7 @@ def _compare(
     width: int,
     pooled: Pooled,
     scale: _Scale,
-) -> Comparison:
+) -> TestedGap:
     """Along the fall of click rates among factors that groups link."""
     factors, groups = len(pooled.log_o), int(group.max()) + 1
     clicks = add_up(factor, found.rows.clicked, factors)
@@ -184,12 +184,12 @@ def _compare(
     apart = np.where(weight > 0, scale.rate - mean[part], 0.0)
     total = float(weight @ apart**2)
     if total <= 1e-9 * weight.sum():
-        return Comparison(name, "what was clicked links no two factors with different click rates")
+        return TestedGap(name, "what was clicked links no two factors with different click rates")
     contrast = weight * apart / total * scale.spread
     padded = np.r_[np.zeros(width), contrast]
     kept = found.information @ np.linalg.solve(found.information + 1e-6 * np.eye(len(padded)), padded)
     if np.abs(kept - padded).max() > 0.01 * np.abs(padded).max():
-        return Comparison(name, "scores and factors cannot be told apart within it")
+        return TestedGap(name, "scores and factors cannot be told apart within it")
     gap = float(contrast[clicks > 0] @ (pooled.log_o - found.coefficients[width:])[clicks > 0])
     moved = pooled.influence.along(contrast)
     of_other = found.project(query, padded[:, None])[:, 0]
@@ -197,10 +197,10 @@ def _compare(
     clusters = len(np.unique(query))
     error = float(np.sqrt((moved**2).sum() * clusters / max(clusters - 1, 1)))
     if not 0 < error < _FAR:
-        return Comparison(name, "its clicks are too few")
+        return TestedGap(name, "its clicks are too few")
     law = stats.t(max(clusters - 1, 1))
     margin = law.ppf(0.975) * error
-    return Comparison(
+    return TestedGap(
         name,
         other=scale.ratio * np.exp(-gap),
         gap=float(np.exp(gap)),
