@@ -87,7 +87,7 @@ def pack_elute(folder: Path) -> Path:
         archive.add(
             Path(elute.__file__).parent,
             "elute",
-            filter=lambda entry: None if "__pycache__" in entry.name else entry,
+            filter=lambda entry: None if entry.name.endswith(".pyc") else entry,
         )
     return target
 
