@@ -118,7 +118,8 @@ def attack(world: Path, scratch: Path, kind: str, seed: int, number: int, worker
     changed = not file.is_file() or file.read_bytes() != before
     sealed = bool(what.mark) and not unsealed and file.name != what.mark and changed
     fault = find_fault(answer, call, out, absent=way in ("remove", "become_folder"), must_refuse=sealed)
-    if fault is None and answer["code"] == 1 and not all((copy / name).exists() for name in what.kept):
+    kept = [copy / name for name in what.kept if copy / name != file]
+    if fault is None and answer["code"] == 1 and not all(path.exists() for path in kept):
         fault = "lost what was there"
     return Verdict(tried, fault, answer.get("trace") or answer.get("err", ""))
 
