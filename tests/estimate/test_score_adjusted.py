@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -201,3 +204,20 @@ def test_positions_without_a_click_have_a_propensity_of_0():
     assert fit.propensity_[-1] == 0 and np.isnan(fit.propensity_log_se_[-1])
     assert np.isfinite(fit.propensity_log_se_[:-1]).all()
     assert fit.converged_ is False or not np.isnan(fit.relevance_values_).any()
+
+
+def test_items_across_queries_have_a_score_in_each(tmp_path: Path) -> None:
+    """Also where cells were counted already, of items that do not tell their query."""
+    rng = np.random.default_rng(0)
+    query, doc, position = rng.integers(0, 60, 8_000), rng.integers(0, 20, 8_000), rng.integers(1, 6, 8_000)
+    score = (np.sin(31 * query + 7 * doc) + 1) / 2
+    click = rng.random(8_000) < (0.1 + 0.6 * score) / position
+    columns = {"query_id": query, "doc_id": doc, "position": position, "score": score, "click": click}
+    pq.write_table(pa.table(columns), tmp_path / "log.parquet")
+    for memory in (None, 1 << 29):
+        one, other = (
+            elute.fit(tmp_path / "log.parquet", "score-adjusted", score="score", item=item, memory=memory)
+            for item in (None, "doc_id")
+        )
+        assert one.propensities is not None and other.propensities is not None
+        assert one.propensities["propensity"].to_pylist() == pytest.approx(other.propensities["propensity"].to_pylist())

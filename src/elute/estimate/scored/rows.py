@@ -6,7 +6,6 @@ query's mean, over its standard deviation. `rank`: the share of the query's item
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from elute.cells.counts import Clustered, Counts
 from elute.cells.roles import describe_missing
 from elute.errors import EluteError
-from elute.log import ClickLog
+from elute.log import ClickLog, read_log
 from elute.progress import Progress
 
 Floats = NDArray[np.float64]
@@ -45,11 +44,10 @@ def read_rows(log: ClickLog, column: str, scale: ScoreScale, progress: Progress)
     query = log.roles.query
     if scale != "raw" and query is None:
         raise EluteError(f"`score_scale='{scale}'` is within queries, and {log.engine.label} has none; name `query=`")
-    if query is None or log.roles.items_within_queries:
-        counts = log.counts(progress)
-    else:
-        roles = replace(log.roles, item=(query, *log.roles.item))
-        counts = log.engine.count(roles, log.survey, progress)
+    if query is not None and not log.roles.items_within_queries:  # a score is of an item within its query
+        with read_log(log.source, **{**log.options, "item": [query, *log.roles.item]}) as within:
+            return read_rows(within, column, scale, progress)
+    counts = log.counts(progress)
     progress(f"reading {column}", 0, 0)
     rows = counts.read_clusters(column)
     if rows.cluster.min(initial=0) < 0:
