@@ -106,6 +106,16 @@ def test_no_input_is_written_over(world: Path, words: str, out: str, monkeypatch
     assert {path: path.read_bytes() for path in world.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize(("words", "option"), sorted({(words, out.split()[0]) for words, out in OVER}))
+def test_an_address_is_no_place_on_disk(world: Path, words: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elute.log.read_log", None)
+    code, said = ask(*words.split(), option, "s3://bucket/new")
+    assert code == 1
+    said = said.replace("s3://", "s3:/")  # a Path has one stroke left
+    assert said == f"elute: {option}: 's3:/bucket/new' is an address; write to disk, and copy it from there\n"
+    assert not list(world.glob("s3*"))
+
+
 def test_results_may_lie_beside_what_is_spilled(world: Path) -> None:
     assert ask("count", "log.parquet", "--spill", ".", "--out", "new")[0] == 0
     assert ask("repair", "log.parquet", "--method", "merge", "--spill", ".", "--out", "new.json")[0] == 0
@@ -140,6 +150,8 @@ def test_the_library_refuses_too(world: Path) -> None:
     for call in refused:
         with pytest.raises(EluteError, match=r"^`out=`: .* would be written over; write to another place$"):
             call()
+    with pytest.raises(EluteError, match=r"^`out=`: 's3:/bucket/new' is an address"):
+        elute.count("log.parquet", Path("s3://bucket/new"))
     assert elute.count("log.parquet", "counts").cells
     with elute.read_log("counts") as counts, pytest.raises(EluteError, match="is read as 'counts' too"):
         elute.count(counts, "counts")

@@ -11,7 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 from fuzz.attack import Worker, attack, attack_all
-from fuzz.worlds import KINDS, build
+from fuzz.kinds import KINDS
+from fuzz.worlds import build
 
 
 def main() -> int:

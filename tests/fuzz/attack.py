@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.damage import damage
-from fuzz.worlds import KINDS
+from fuzz.kinds import KINDS
 
 _SECONDS = 120
 """After which a call counts as hanging: the first ones may compile."""

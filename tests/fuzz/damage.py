@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,9 +201,10 @@ def change_text(path: Path, chance: random.Random) -> None:
         elif way == 2:
             lines[at] = lines[at][: chance.randrange(len(lines[at]) + 1)]
         else:
-            words = lines[at].replace("=", "= ").replace(",", ", ").split(" ")
-            words[chance.randrange(len(words))] = str(chance.choice((*NUMBERS, "nan", "inf", "x", "", "\0", '"')))
-            lines[at] = " ".join(words).replace("= ", "=").replace(", ", ",")
+            words = re.split(r"([ =,\t<>])", lines[at])  # every other one is what stands between two
+            odd = chance.choice((*NUMBERS, "nan", "inf", "x", "", "\0", '"'))
+            words[2 * chance.randrange((len(words) + 1) // 2)] = str(odd)
+            lines[at] = "".join(words)
     path.write_text("".join(lines), encoding="utf-8")
 
 
@@ -210,7 +212,7 @@ INFORMED: dict[str, tuple[Damage, ...]] = {
     ".json": (change_json, change_json, change_json, nest_json),
     ".parquet": (change_table,),
     ".npz": (change_arrays,),
-    **dict.fromkeys((".txt", ".csv", ".ndjson", ".init_list", ".labels", ".feature"), (change_text,)),
+    **dict.fromkeys((".txt", ".xml", ".csv", ".ndjson", ".init_list", ".labels", ".feature"), (change_text,)),
 }
 
 

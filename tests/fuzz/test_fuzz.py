@@ -14,7 +14,8 @@ import pytest
 
 from fuzz.attack import Worker, attack_all, find_fault
 from fuzz.damage import BLIND, INFORMED, change_json, damage
-from fuzz.worlds import KINDS, build
+from fuzz.kinds import KINDS
+from fuzz.worlds import build
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "60"))
 LINE = {"code": 1, "out": "", "err": "elute: it.json is not a plan; make it again\n", "trace": ""}

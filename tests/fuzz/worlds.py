@@ -1,11 +1,10 @@
-"""Sound files of every kind that elute reads, small enough to be copied for each input; and which verbs read them."""
+"""Sound files of every kind that elute reads, small enough to be copied for each input."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,189 +12,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 DATA = Path(__file__).resolve().parents[2] / "docs" / "data"
-
-
-class FileKind(NamedTuple):
-    """`source`: a file or folder of the world; `files`: what is damaged of a folder. In calls, {it} is the damaged
-    copy, {out} where to write, {world} the rest. `mark`: the JSON that has seals of the files. `kept`: what
-    outlives a failure where a verb writes to what it reads."""
-
-    source: str
-    calls: tuple[str, ...]
-    files: tuple[str, ...] = ()
-    mark: str = ""
-    kept: tuple[str, ...] = ()
-
-
-_COUNTS = (
-    "check {it} --json",
-    "check {it} --memory 600MB --json",
-    "check {it} --max-position 3 --json",
-    "fit {it} --allow-unidentified --out {out}",
-    "fit {it} --allow-unidentified --memory 600MB --out {out}",
-    "repair {it} --method merge --out {out}.json",
-    "repair {it} --method swap --out {out}.json",
-    "report {it} --out {out}.html",
-    "audit --assumptions --log {it} --json",
-)
-_TABLES = ("factors.parquet", "items.parquet", "cells.parquet")
-_FIT = (
-    "audit --fit {it} --log {world}/log.parquet --json",
-    "judge {it} --format quepid --out {out}.csv",
-    "judge {it} --format trec --all --out {out}.txt",
-    "report {world}/log.parquet --fit {it} --out {out}.html",
-    "fit {world}/log.parquet --model ipw --propensities {it} --out {out}",
-    "repair {world}/broken.parquet --method merge --propensity {it} --out {out}.json",
-    "repair {world}/broken.parquet --method swap --relevance {it} --propensity {it} --out {out}.json",
-)
-_LOG = ("check {it} --json", "fit {it} --allow-unidentified --out {out}", "count {it} --out {out}")
-
-KINDS: dict[str, FileKind] = {
-    "counts folder": FileKind("counts", _COUNTS, ("counts.json", *_TABLES), "counts.json"),
-    "counts with pairs": FileKind(
-        "pairs",
-        ("check {it} --json", "check {it} --memory 600MB --json", "fit {it} --allow-unidentified --out {out}"),
-        ("counts.json", "pairs.parquet", *_TABLES),
-        "counts.json",
-    ),
-    "folder of parts": FileKind(
-        "parts",
-        (
-            "check {it} --json",
-            "check {it} --last 1 --memory 600MB --json",
-            "fit {it} --allow-unidentified --out {out}",
-            "count {world}/log.parquet --append --key day=2 --out {it}",
-        ),
-        ("parts.json",),
-        kept=("parts.json", "parts"),
-    ),
-    "fit folder": FileKind("fit", _FIT, ("fit.json", "propensities.parquet", "relevance.parquet"), "fit.json"),
-    "fit with bounds": FileKind(
-        "bounded",
-        ("report {world}/broken.parquet --fit {it} --out {out}.html", "judge {it} --format quepid --out {out}.csv"),
-        ("fit.json", "bounds.parquet"),
-        "fit.json",
-    ),
-    "session fit": FileKind(
-        "browsed",
-        (
-            "audit --fit {it} --log {world}/log.parquet --session session_id --json",
-            "judge {it} --format quepid --out {out}.csv",
-        ),
-        ("fit.json", "relevance.parquet", "queries.parquet", "model.npz"),
-        "fit.json",
-    ),
-    "merge plan": FileKind(
-        "merge.json",
-        (
-            "check {world}/broken.parquet --plan {it} --json",
-            "fit {world}/broken.parquet --plan {it} --out {out}",
-            "report {world}/broken.parquet --plan {it} --out {out}.html",
-        ),
-    ),
-    "swap plan": FileKind(
-        "swap.json",
-        (
-            "check {world}/letor_log.parquet --plan {it} --json",
-            "report {world}/letor_log.parquet --plan {it} --out {out}.html",
-            "repair --continue {it} --log {world}/letor_more.parquet {world}/letor_log.parquet --out {out}.json",
-            "simulate --data {world}/letor.txt --sessions 20 --swap {it} --out {out}.parquet",
-        ),
-    ),
-    "audit": FileKind("audit.json", ("report {world}/log.parquet --audit {it} --out {out}.html",)),
-    "network": FileKind(
-        "network",
-        ("rank {it} --features {world}/letor.txt --out {out}.parquet",),
-        ("train.json", "ranker.npz"),
-        "train.json",
-    ),
-    "trees": FileKind(
-        "trees",
-        ("rank {it} --features {world}/letor.txt --out {out}.parquet",),
-        ("train.json", "ranker.txt"),
-        "train.json",
-    ),
-    "checkpoint": FileKind(
-        "network",
-        (
-            "train {world}/letor_log.parquet --features {world}/letor.txt --learner naive --model linear --steps 2 "
-            "--resume --out {it}",
-        ),
-        ("checkpoint.npz", "settings.json"),
-        kept=("train.json", "ranker.npz"),
-    ),
-    "propensities": FileKind(
-        "propensities.parquet",
-        (
-            "fit {world}/log.parquet --model ipw --propensities {it} --out {out}",
-            "repair {world}/broken.parquet --method merge --propensity {it} --out {out}.json",
-        ),
-    ),
-    "relevance": FileKind(
-        "relevance.parquet",
-        (
-            "repair {world}/broken.parquet --method swap --relevance {it} "
-            "--propensity {world}/propensities.parquet --out {out}.json",
-        ),
-    ),
-    "labels": FileKind(
-        "labels.csv",
-        (
-            "audit --fit {world}/fit --log {world}/log.parquet --labels {it} --json",
-            "audit --fit {world}/fit --log {world}/log.parquet --labels {world}/labels.csv --policy-scores {it} --json",
-            "judge {world}/fit --format quepid --labels {it} --out {out}.csv",
-        ),
-    ),
-    "labels in Parquet": FileKind(
-        "labels.parquet",
-        (
-            "audit --fit {world}/fit --log {world}/log.parquet --labels {it} --json",
-            "audit --fit {world}/fit --log {world}/log.parquet --labels {world}/labels.csv --policy-scores {it} --json",
-            "judge {world}/fit --format quepid --labels {it} --out {out}.csv",
-        ),
-    ),
-    "features": FileKind(
-        "features.parquet",
-        (
-            "rank {world}/network --features {it} --out {out}.parquet",
-            "rank {world}/trees --features {it} --out {out}.parquet",
-            "judge {world}/letor_fit --format lightgbm --log {world}/letor_log.parquet --features {it} --out {out}",
-        ),
-    ),
-    "LETOR": FileKind(
-        "letor.txt",
-        (
-            "rank {world}/network --features {it} --out {out}.parquet",
-            "simulate --data {it} --sessions 50 --out {out}.parquet",
-        ),
-    ),
-    "scores": FileKind(
-        "scores.parquet",
-        ("simulate --data {world}/letor.txt --policy scores --scores {it} --sessions 50 --out {out}.parquet",),
-    ),
-    "bias features": FileKind(
-        "vectors.parquet", ("repair {world}/broken.parquet --method merge --bias-features {it} --out {out}.json",)
-    ),
-    "excluded items": FileKind(
-        "excluded.csv", ("repair {world}/broken.parquet --method swap --exclude-items {it} --out {out}.json",)
-    ),
-    "validation": FileKind(
-        "features.parquet",
-        (
-            "train {world}/letor_log.parquet --features {world}/letor.txt --learner naive --model linear --steps 2 "
-            "--validation {it} --out {out}",
-        ),
-    ),
-    "ULTRA": FileKind(
-        "ultra",
-        ("check {it} --json", "simulate --data {it} --sessions 20 --out {out}.parquet"),
-        ("train.init_list", "train.labels", "train.feature", "settings.json"),
-    ),
-    "log in Parquet": FileKind("log.parquet", _LOG),
-    "log in CSV": FileKind("log.csv", _LOG),
-    "log in NDJSON": FileKind("log.ndjson", _LOG),
-    "UBI": FileKind("ubi_queries.ndjson", ("convert {it} {world}/ubi_events.ndjson --from ubi --out {out}.parquet",)),
-}
 
 
 def _run(folder: Path, command: str) -> None:
@@ -226,8 +42,12 @@ def build(folder: Path) -> None:
     positions = np.arange(1, 11, dtype=np.int32)
     pq.write_table(pa.table({"position": positions, "seen": 1.0 / positions}), folder / "vectors.parquet")
     _write_ultra(folder / "ultra")
+    _write_pages(folder)
+    pq.write_table(items.append_column("score", pa.array(chance.random(items.num_rows))), folder / "ranking.parquet")
+    device = pa.array(["phone" if odd else "desk" for odd in chance.integers(2, size=log.num_rows)])
+    pq.write_table(log.append_column("device", device), folder / "devices.parquet")
     shutil.copy(DATA / "letor.txt", folder / "letor.txt")
-    for name in ("ubi_queries.ndjson", "ubi_events.ndjson"):
+    for name in ("ubi_queries.ndjson", "ubi_events.ndjson", "cells.parquet"):
         shutil.copy(DATA / name, folder / name)
     train = "train {world}/letor_log.parquet --features {world}/letor.txt --learner naive"
     for command in (
@@ -236,6 +56,8 @@ def build(folder: Path) -> None:
         "count {world}/log.parquet --append --key day=2 --out {world}/parts",
         "count {world}/log.parquet --item doc_id --out {world}/pairs",
         "fit {world}/log.parquet --out {world}/fit",
+        "fit {world}/devices.parquet --bias position+device --out {world}/devices_fit",
+        "value {world}/log.parquet --fit {world}/fit --ranking {world}/ranking.parquet --out {world}/value",
         "fit {world}/broken.parquet --bounds --monotone position --allow-unidentified --out {world}/bounded",
         "fit {world}/log.parquet --model dbn --session session_id --out {world}/browsed",
         "repair {world}/broken.parquet --method merge --out {world}/merge.json",
@@ -265,6 +87,40 @@ def _write_features(folder: Path) -> None:
     columns = {"query_id": data.queries[data.query_of], "doc_id": data.documents, "grade": data.grades}
     columns |= {f"feature_{number + 1}": data.features[:, number] for number in range(data.features.shape[1])}
     pq.write_table(pa.table(columns), folder / "features.parquet")
+
+
+def _write_pages(folder: Path) -> None:
+    """Three pages in the formats that `elute convert` reads: of four results, of which the second was clicked."""
+    shown, clicks = [[f"u{3 * page + place}" for place in range(4)] for page in range(3)], [0, 1, 0, 0]
+    text = "".join(
+        f"{page}\t0\tQ\tq{page}\t0\t" + "\t".join(urls) + f"\n{page}\t9\tC\t{urls[1]}\n"
+        for page, urls in enumerate(shown)
+    )
+    (folder / "yandex.txt").write_text(text, encoding="utf-8")
+    rest = "\t".join(["0"] * 26)
+    text = "".join(
+        f"q{page}\t11\x0112\t0\n"
+        + "".join(f"{place + 1}\t{url}\t11\t13\t3\t{clicks[place]}\t{rest}\n" for place, url in enumerate(urls))
+        for page, urls in enumerate(shown)
+    )
+    (folder / "baidu.txt").write_text(text, encoding="utf-8")
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<sessions>"]
+    for page, urls in enumerate(shown):
+        lines += [
+            f'<session num="{page}">',
+            '<interaction num="1">',
+            "<query>a</query>",
+            f"<query_id>{page}</query_id>",
+        ]
+        lines.append("<results>")
+        for place, url in enumerate(urls, start=1):
+            lines += [f'<result rank="{place}">', f"<docid>{url}</docid>", "<vtype>1#2</vtype>", "</result>"]
+        lines += ["</results>", "<clicked>", '<click num="1">', f"<docid>{urls[1]}</docid>", "<rank>2</rank>"]
+        lines += ["</click>", "</clicked>", "</interaction>", "</session>"]
+    (folder / "tiangong.xml").write_text("\n".join([*lines, "</sessions>"]) + "\n", encoding="utf-8")
+    documents = [[f"q{page}\t{url}" for url in urls] for page, urls in enumerate(shown)]
+    table = pa.table({"query_id": ["q0", "q1", "q2"], "query_doc_ids": documents, "clicks": [clicks] * 3})
+    pq.write_table(table, folder / "pages.parquet")
 
 
 def _write_ultra(folder: Path) -> None:

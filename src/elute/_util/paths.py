@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from elute._util.atomic import is_stream
+from elute._util.urls import hide_secrets
 from elute.errors import EluteError
 
 _DATABASE = "duckdb://"
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a Path has one stroke left
 
 
 def require_name(path: str | Path) -> None:
@@ -51,13 +54,16 @@ def is_hidden(path: Path, folder: Path) -> bool:
 
 def refuse_harm(out: str | Path | None, inputs: Iterable[object], option: str = "out", folder: bool = False) -> None:
     """Refuse to write where something would be destroyed that is read: over an input, into an input that is a folder,
-    or, where a `folder` of several files is written, into one with an input in it.
+    or, where a `folder` of several files is written, into one with an input in it. And to an address.
 
     `inputs`: whatever the user named to be read; what is no path is passed over. Links are followed.
     """
     if out is None:
         return
     require_name(out)
+    if _ADDRESS.match(str(out)):
+        shown = hide_secrets(str(out))
+        raise EluteError(f"`{option}=`: '{shown}' is an address; write to disk, and copy it from there")
     if is_stream(Path(out)):
         return
     target = Path(os.path.realpath(out))

@@ -46,7 +46,7 @@ def find_missing(precision: Precision) -> Missing:
         }
         for code in order[:SHOWN]
     ]
-    return Missing(factors, _list_links(precision)[:SHOWN], len(order))
+    return Missing(factors, _list_links(precision), len(order))
 
 
 def _count_needed(precision: Precision, code: int) -> int:
@@ -58,12 +58,13 @@ def _count_needed(precision: Precision, code: int) -> int:
 
 
 def _list_links(precision: Precision) -> list[dict[str, Any]]:
-    """From the best-clicked factor of every part that hangs apart to that of its component's main part."""
+    """From the best-clicked factor of a part that hangs apart to that of its component's main part, for the first of
+    these parts."""
     sample, problem = precision.sample, precision.sample.problem
     first = np.unique(problem.merged, return_index=True)[1]
     rate = sample.clicked / np.maximum(sample.shown, 1.0)
     out = []
-    for part in np.unique(sample.part[precision.apart]).tolist():
+    for part in np.unique(sample.part[precision.apart])[:SHOWN].tolist():
         mine = np.flatnonzero(sample.part == part)
         here = int(mine[np.argmax(sample.clicked[mine])])
         main = np.flatnonzero((problem.component == problem.component[here]) & ~precision.apart)
