@@ -349,3 +349,21 @@ def test_a_check_after_the_counts_were_fetched(data: Path) -> None:
     with in_passes(path, **roles) as log:
         log.counts()
         assert elute.check(log).to_dict() == verdict(whole, path, roles)
+
+
+@pytest.mark.usefixtures("some_passes")
+def test_rows_are_put_aside_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a check comes before the cells are asked for, or after, as in a fit."""
+    path, made = str(data / "yandex" / "test.parquet"), []
+    names = ("items", "cells", "components", "queries", "rankable_queries")
+    with whole(path) as log:
+        expected = elute.check(log).to_dict()
+    monkeypatch.setattr(engine, "RowFiles", lambda *given, real=engine.RowFiles: made.append(1) or real(*given))
+    for cells_first in (True, False):
+        with in_passes(path) as log:
+            if cells_first:
+                log.partitions()
+            found = elute.check(log).to_dict()
+            elute.PBM().fit(log)
+        assert [found[name] for name in names] == [expected[name] for name in names]
+    assert len(made) == 2

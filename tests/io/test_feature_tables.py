@@ -97,3 +97,10 @@ def test_validation_needs_grades_and_queries(tmp_path: Path, lacks: str) -> None
     path = parquet(tmp_path, **{lacks: None}, doc_id=["x", "z", "y"])
     with pytest.raises(EluteError, match=f"has no column '{lacks}'; validation needs query_id, doc_id, grade"):
         read_judged([path], KEY, NAMES)
+
+
+@pytest.mark.parametrize("column", KEY)
+def test_ids_of_judged_documents_are_text(tmp_path: Path, column: str) -> None:
+    path = parquet(tmp_path, **{column: [b"\xff\xfe", b"x", b"y"]})
+    with pytest.raises(EluteError, match=f"column '{column}' holds bytes that are no text"):
+        read_judged([path], KEY, NAMES)

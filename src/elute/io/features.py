@@ -86,9 +86,18 @@ def read_judged(source: Sequence[str], key: tuple[str, ...], names: tuple[str, .
     codes = query.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
     offsets = np.concatenate(([0], np.cumsum(np.bincount(codes)))).astype(np.int64)
-    ids = (column.cast(pa.string()).to_numpy(zero_copy_only=False) for column in (query.dictionary, features.key[1]))
-    queries, documents = (column.astype(np.str_) for column in ids)
+    ids = zip(key, (query.dictionary, features.key[1]), strict=True)
+    queries, documents = (_to_text(column, name, features.label) for name, column in ids)
     return RankingData(features.values[order], features.grades[order], offsets, queries, documents[order])
+
+
+def _to_text(column: pa.Array | pa.ChunkedArray, name: str, label: str) -> NDArray[np.str_]:
+    try:
+        return np.asarray(column.cast(pa.string()).to_numpy(zero_copy_only=False).astype(np.str_))
+    except pa.ArrowInvalid:
+        raise EluteError(
+            f"{label}: column '{name}' holds bytes that are no text; give ids as text or numbers"
+        ) from None
 
 
 def _from_ranking(data: RankingData, key: tuple[str, ...], names: tuple[str, ...] | None, label: str) -> Features:

@@ -60,6 +60,14 @@ class CellFiles:
         for number, begin, end in zip(self._numbers, self._ends, self._ends[1:], strict=False):
             yield Partition(number, self._read_cells(begin, end))
 
+    def read_counted(self) -> Iterator[CountedCells]:
+        """The same, with the queries that items were shown for."""
+        for partition in self.partitions():
+            query, member, shown = self.members(partition.number)
+            keys, code = np.unique(query, return_inverse=True)
+            membership = Membership(len(keys), code.astype(np.int32), member, shown) if len(keys) else None
+            yield CountedCells(*partition.cells, membership, self.keys(partition.number), keys)
+
     def keys(self, number: int) -> Keys:
         """Of the items of a partition."""
         begin, end = self._bounds(number)

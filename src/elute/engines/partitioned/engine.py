@@ -93,8 +93,8 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
     def structure(self, roles: Roles, survey: Survey, progress: Progress) -> Structure:
         """The forests of all partitions in one, and the sums of their totals. Cells are kept for what comes after."""
         totals, queries = Totals(len(survey.keys)), QueryTable(self._source.connection, self._source.translate_errors)
-        count = self._keep_partitions if self._files is None else self._count_partitions
-        for partition in count(roles, survey, progress):
+        kept = self._files
+        for partition in self._keep_partitions(roles, survey, progress) if kept is None else kept.read_counted():
             found = summarise_cells(partition, len(survey.keys))
             totals.include(found)
             if found.queries is not None:
