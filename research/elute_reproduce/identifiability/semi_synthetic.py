@@ -39,6 +39,8 @@ FEW = 3
 """Features that tell items apart where, with all of them, hardly any feature vector occurs twice."""
 YAHOO, ISTELLA = "Yahoo!", "Istella-S"
 """The paper's sets: published values stand beside measured ones only for these."""
+PUBLISHED = "{}, published"
+"""What the rows of a paper's set are called that is not here: nothing is measured beside them."""
 _KNOWN = {
     YAHOO: re.compile(r"yahoo|(?<![a-z])set1(?!\d)", re.IGNORECASE),
     ISTELLA: re.compile("istella", re.IGNORECASE),

@@ -102,7 +102,8 @@ def run(study: Study) -> Reproduction:
             for (name, setting), scores in found.items()
             for method, runs in scores.items()
             for metric in METRICS
-        ],
+        ]
+        + _list_published_elsewhere(set(known.values())),
         claims=[claim for (name, setting), scores in found.items() for claim in _claims(f"{name}, {setting}", scores)],
         reading=_reading(shapes),
     )
@@ -164,6 +165,23 @@ def _look_up_published(known: str | None, setting: str, method: str, metric: str
     if known is None or setting != _name_contexts(semi.CONTEXTS) or metric == "click MSE":
         return None
     return Published(*_PUBLISHED[known][method][[m for m in METRICS if m != "click MSE"].index(metric)])
+
+
+def _list_published_elsewhere(here: set[str | None]) -> list[ComparedValue]:
+    """The published rows of sets that are not here."""
+    setting = _name_contexts(semi.CONTEXTS)
+    return [
+        ComparedValue(
+            {"data": semi.PUBLISHED.format(name), "setting": setting, "method": method, "metric": metric},
+            (),
+            _look_up_published(name, setting, method, metric),
+        )
+        for name in _PUBLISHED
+        if name not in here
+        for method in _METHODS
+        for metric in METRICS
+        if metric != "click MSE"
+    ]
 
 
 def _claims(where: str, scores: Scores) -> list[Claim]:

@@ -165,7 +165,7 @@ def _train_network(
         by_position = [
             {"position": number, "propensity": value} for number, value in enumerate(found.propensities.tolist(), 1)
         ]
-        return _summarise(history) | {"propensities": by_position}
+        return _summarise(history) | {"propensities": by_position, "note": found.note or None}
     return _summarise(history) | {"propensities": task.weighing.to_list()}
 
 
