@@ -10,6 +10,7 @@ from elute.estimate.models.pbm import PBM
 from elute_reproduce.identifiability import figure3, figure4ab, table1
 from elute_reproduce.identifiability.figure4ab import draw_swap
 from elute_reproduce.identifiability.paper_sets import PaperSet, load
+from elute_reproduce.identifiability.synthetic import CLICKS
 from elute_reproduce.page import to_markdown
 from elute_reproduce.result import PUBLIC_CODE
 from elute_reproduce.study import Study
@@ -72,6 +73,6 @@ def test_the_claims_of_figure_3_by_hand():
     def scores(mean: float) -> list[dict[str, float]]:
         return [{"nDCG@10": mean + step} for step in (-0.02, 0.0, 0.02)]
 
-    near = {(k, figure3.CLICKS): scores(0.87 + 0.005 * k) for k in (2, 3, 4)}
+    near = {(k, CLICKS): scores(0.87 + 0.005 * k) for k in (2, 3, 4)}
     assert figure3._claim_alike(near).holds
-    assert not figure3._claim_alike(near | {(4, figure3.CLICKS): scores(0.5)}).holds
+    assert not figure3._claim_alike(near | {(4, CLICKS): scores(0.5)}).holds

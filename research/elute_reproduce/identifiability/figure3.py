@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elute.estimate.models.dla import DLA
 from elute.reporting.charts import specs
 from elute_reproduce.identifiability.paper_sets import load
+from elute_reproduce.identifiability.quick_dla import QuickDLA
 from elute_reproduce.identifiability.synthetic import CLICKS, intervene, measure
 from elute_reproduce.result import PUBLIC_CODE, ROUNDING, Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
@@ -35,7 +35,7 @@ def run(study: Study) -> Reproduction:
         world = shown[k] if method == "node intervention" else worlds[k]
         scores = []
         for seed, (_, rng) in enumerate(runs):
-            scores.append(measure(world, DLA(seed=seed), rng, clicks=clicks, merging=method == "node merging"))
+            scores.append(measure(world, QuickDLA(seed=seed), rng, clicks=clicks, merging=method == "node merging"))
             done += 1
             study.progress(f"K = {k}, {method}", done, total)
         return scores

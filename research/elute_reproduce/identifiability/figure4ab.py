@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from elute.estimate.models.base import Estimator
-from elute.estimate.models.dla import DLA
 from elute.estimate.models.pbm import PBM
 from elute.reporting.charts import specs
 from elute_reproduce.identifiability.paper_sets import PaperSet, load
+from elute_reproduce.identifiability.quick_dla import QuickDLA
 from elute_reproduce.identifiability.synthetic import CLICKS, SETTLED, intervene, score
 from elute_reproduce.result import PUBLIC_CODE, ROUNDING, Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
@@ -65,7 +65,7 @@ def run(study: Study) -> Reproduction:
         with world.draw_log(CLICKS, rng) as log:
             for name in _MERGES:
                 a, b = (int(word) for word in name.split(" & "))
-                model = DLA(seed=seed).fit(log, _Merge(a, b), allow_unidentified=True)
+                model = QuickDLA(seed=seed).fit(log, _Merge(a, b), allow_unidentified=True)
                 merges.setdefault(name, []).append(score(world, log.counts(), model)["MCC"])
             tell("merges")
     compared = [
@@ -97,7 +97,7 @@ def run(study: Study) -> Reproduction:
 
 
 def _build_model(fit: str, seed: int) -> Estimator:
-    return DLA(seed=seed) if fit == "DLA" else PBM(seed=seed, relevance_prior="none")
+    return QuickDLA(seed=seed) if fit == "DLA" else PBM(seed=seed, relevance_prior="none")
 
 
 def _mccs(scores: list[dict[str, float]]) -> tuple[float, ...]:

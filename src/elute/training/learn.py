@@ -110,7 +110,7 @@ def _measure(task: Task, out: Path, fields: dict[str, Any]) -> dict[str, dict[st
     """By the ranker as it was written."""
     ranker = folders.load_ranker(out, fields)
     judged = {"validation": task.validation, "test": task.test}
-    return {name: measure_quality(ranker.score, data) for name, data in judged.items() if data is not None}
+    return measure_quality(ranker.score, {name: data for name, data in judged.items() if data is not None})
 
 
 def _check_options(inputs: Inputs, how: TrainingOptions, resume: bool) -> None:

@@ -22,7 +22,8 @@ LEVEL = 0.05
 _TWO_SIDED = 1.96
 SOURCE = "Luo et al., Unbiased Learning-to-Rank Needs Unconfounded Propensity Estimation (SIGIR 2024)"
 POLICIES = (
-    "Weak policy: a Ranking SVM on 1% of the training queries, at least one, drawn anew for each seed. Strong policy: "
+    "Weak policy: a Ranking SVM on 1% of the training queries, at least one, drawn anew for each seed; its features "
+    "are scaled over these queries alone, unlike what `elute simulate --policy weak` does. Strong policy: "
     "LambdaMART on all training grades (100 trees), which nearly knows them."
 )
 TRUTH = PROPENSITIES[0] / PROPENSITIES[-1]
@@ -170,6 +171,11 @@ def describe_settings(
         "64 with ELU; there 256 and 64 with LeakyReLU, and 64 more), the ranker (dropout; there layer norms), one "
         "AdaGrad at .05 (there three at .005, one with weight decay), and the average (every document at every "
         "position; there the list and 16 permutations of it).",
+        "`multr` and `vectorization` are after their papers and differ from them: MULTR's own objective, with a "
+        "simulator trained in advance, is the inverse-propensity loss of real clicks less that of pseudo clicks "
+        "plus the unweighted loss of pseudo clicks, here a clipped doubly robust target and a loss on shuffled "
+        "lists, the simulator learnt along; Vectorization ranks by a base vector that it predicts from features, "
+        "here the mean observation of what was shown.",
         "; ".join(f"{one.name}: {describe_effort(grid)}" for one, grid in zip(sets, grids, strict=True))
         + ". With `--out FOLDER` trainings are kept in `FOLDER/data` and made anew only where data or settings differ; "
         "those of this page lie in `data/` beside it.",

@@ -19,8 +19,8 @@ The text leaves open, and here are settings:
 
 No reading removes the confounding. The optimum of Eq. 13 is solved in `research/elute_reproduce/upe/exact.py`: with
 the target "logit", log UPE_k is about log DLA_k − E[score | k], and the scale of the score, which no loss ties to
-clicks, decides how much is taken away. Even the true log relevance as the score leaves it wrong: dual learning has divided by
-relevance once already.
+clicks, decides how much is taken away. Even the true log relevance as the score leaves it wrong: dual learning has
+divided by relevance once already.
 
 Eq. 7 as printed sums over documents at their own positions, which leaves no position to average for; here every
 document is put at every position, as Eq. 6d says. Zero logging scores are as good as none: "mrr" and "dcg" of Eq. 15

@@ -1,4 +1,4 @@
-"""The public code's EM step, fast: the same numbers as the plain one."""
+"""Updates that visit only items shown under several factors: the same numbers as the plain ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from elute.cells.counts import Counts
+from elute.estimate.models.dla import DLA
 from elute.estimate.models.em import RegressionEM
 from elute.log import read_log
 from elute_reproduce.identifiability.public_em import PublicEM
+from elute_reproduce.identifiability.quick_dla import QuickDLA
 
 
 def draw_counts(seed: int, lone: float) -> Counts:
@@ -36,6 +38,26 @@ def test_it_takes_the_plain_steps(lone, steps):
     np.testing.assert_allclose(fast.solution_.propensity, plain.solution_.propensity, rtol=1e-9)
     np.testing.assert_allclose(fast.solution_.relevance, plain.solution_.relevance, rtol=1e-9)
     assert fast.iterations_ == steps
+
+
+@pytest.mark.parametrize("lone", [0.0, 0.5, 0.95])
+@pytest.mark.parametrize("steps", [1, 2, 30])
+def test_dual_learning_takes_the_plain_steps(lone, steps):
+    counts = draw_counts(steps, lone)
+    settings = {"seed": 3, "max_iter": steps, "tolerance": 0.0}
+    plain, quick = (model(**settings).fit(counts, allow_unidentified=True) for model in (DLA, QuickDLA))
+    assert quick.iterations_ == plain.iterations_ == steps
+    np.testing.assert_allclose(quick.solution_.propensity, plain.solution_.propensity, rtol=1e-9)
+    np.testing.assert_allclose(quick.solution_.relevance, plain.solution_.relevance, rtol=1e-9)
+
+
+def test_dual_learning_stops_where_it_has_come_to_rest():
+    counts = draw_counts(1, 0.3)
+    plain, quick = (model(seed=1).fit(counts, allow_unidentified=True) for model in (DLA, QuickDLA))
+    assert quick.converged_ and plain.converged_
+    assert abs(plain.iterations_ - quick.iterations_) < 5
+    np.testing.assert_allclose(quick.solution_.propensity, plain.solution_.propensity, atol=1e-5)
+    assert not QuickDLA(seed=1, max_iter=3).fit(counts, allow_unidentified=True).converged_
 
 
 def test_it_says_whether_it_had_come_to_rest():
