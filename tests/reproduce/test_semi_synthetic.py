@@ -21,7 +21,7 @@ from elute.ranking.data import RankingData
 from elute.repair.merge_plan import plan_merges
 from elute.simulation.grades import PROPENSITIES
 from elute.simulation.policies.ranking_svm import RankingSVM
-from elute_reproduce.identifiability import figure4cd, figure7
+from elute_reproduce.identifiability import figure4cd, figure7, twins
 from elute_reproduce.identifiability import semi_synthetic as semi
 from elute_reproduce.identifiability import table2 as identifiability_table2
 from elute_reproduce.identifiability import table4 as identifiability_table4
@@ -57,6 +57,7 @@ def small(tmp_path):
 def quick(monkeypatch):
     monkeypatch.setattr(semi, "TREES", 2)
     monkeypatch.setattr(semi, "CONTEXTS", 30)
+    monkeypatch.setattr(twins, "SHAPES", {})
 
 
 # Data

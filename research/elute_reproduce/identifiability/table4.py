@@ -14,6 +14,7 @@ from elute.kernels.jit import jit
 from elute_reproduce.identifiability import semi_synthetic as semi
 from elute_reproduce.identifiability.semi_synthetic import Ints, SemiSyntheticWorld
 from elute_reproduce.identifiability.synthetic import items_of
+from elute_reproduce.identifiability.twins import TWINS, make_twins
 from elute_reproduce.result import Claim, ComparedValue, Published, Reproduction
 from elute_reproduce.study import Study
 
@@ -29,11 +30,11 @@ _PUBLISHED = {
 
 def run(study: Study) -> Reproduction:
     """Positions alone stand beside the paper's graph: where they are not connected, no number of contexts is."""
-    sets = semi.load_datasets(study.data)
+    sets = [*semi.load_datasets(study.data), *make_twins()]
     found: dict[tuple[str, str], list[dict[str, int]]] = {}
     for number, dataset in enumerate(sets):
         for seed, (context_rng, click_rng) in enumerate(study.generators(2)):
-            pages = semi.rank_weakly(dataset.train, seed)
+            pages = semi.rank(dataset, seed)
             for bias, contexts in ((_POSITIONS, 1), (_CONTEXTS, semi.CONTEXTS)):
                 world = semi.draw(dataset.train, pages, contexts, context_rng)
                 found.setdefault((dataset.name, bias), []).append(compute_statistics(world, click_rng))
@@ -48,6 +49,7 @@ def run(study: Study) -> Reproduction:
             "every impression are drawn anew in each.",
             "The first ten documents of every query are shown; items are feature vectors. An edge is a pair of "
             "factors with an item in common, counted once however many items they share.",
+            TWINS,
         ),
         compared=[
             ComparedValue(
@@ -82,7 +84,7 @@ def run(study: Study) -> Reproduction:
 def compute_statistics(world: SemiSyntheticWorld, rng: np.random.Generator) -> dict[str, int]:
     """Table 4's rows for one log; 0 for a component that there is not."""
     with world.draw_log(rng) as log:
-        verdict = check(log)
+        verdict = check(log, target_log_se=None)
         counts = verdict.counts
     largest = [*verdict.found.factors[: len(_LARGEST)].tolist(), 0, 0][: len(_LARGEST)]
     return {
