@@ -18,7 +18,7 @@ from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.training import folder as folders
 from elute.training import task as tasks
-from elute.training.quality import measure_quality
+from elute.training.quality import Quality, measure_quality
 from elute.training.task import Inputs, Task
 from elute.training.weights import WEIGHTED
 
@@ -88,7 +88,7 @@ def train(
                 **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
                 "provenance": asdict(log.provenance()),
             }
-            fields["metrics"] = _measure(task, out, fields)
+            fields["metrics"], fields["metrics_se"] = _measure(task, out, fields)
             fields["files"] = folders.seal_ranker(out)
             fields["seconds"] = time.perf_counter() - began
             folders.save_summary(out, fields)
@@ -106,7 +106,7 @@ def _stays_on_disk(log: ClickLog, features: Sequence[str], key: tuple[str, str],
     return how.on_disk or exceeds_memory(feature_bytes(features, key) + _IMPRESSION * log.survey.rows)
 
 
-def _measure(task: Task, out: Path, fields: dict[str, Any]) -> dict[str, dict[str, float]]:
+def _measure(task: Task, out: Path, fields: dict[str, Any]) -> Quality:
     """By the ranker as it was written."""
     ranker = folders.load_ranker(out, fields)
     judged = {"validation": task.validation, "test": task.test}
