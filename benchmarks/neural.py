@@ -22,7 +22,7 @@ from benchmarks.neural_speed import BATCH, BIAS, POSITIONS, speed, torch_loop
 from elute.errors import EluteError
 from elute.neural.learner import Learner
 from elute.neural.learners import build_learner
-from elute.neural.learners.upe import UPE, Stages
+from elute.neural.learners.upe import AFTER_PUBLIC_CODE, UPE, Stages
 from elute.neural.metrics import list_candidates, ndcg, to_graded_documents
 from elute.neural.optimise import Optimiser
 from elute.neural.sources import Offline, SimulatedLists, build_simulated_lists, rank_lists
@@ -55,7 +55,7 @@ def learners(truth: SimulatedLists, rule: Optimiser) -> dict[str, Learner]:
         "upe, mean probability": UPE(optimiser=rule, average="probability"),
         "upe, probability target": UPE(optimiser=rule, target="probability"),
         "upe, ratio target": UPE(optimiser=rule, target="ratio"),
-        "upe, as public": UPE(optimiser=rule, target="clicks", frozen=False, average="probability"),
+        "upe, after the public code": UPE(optimiser=rule, **AFTER_PUBLIC_CODE),
     }
 
 

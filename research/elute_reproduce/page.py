@@ -32,6 +32,9 @@ def to_markdown(result: Reproduction) -> str:
         parts.append(
             f"Measured: mean ± standard deviation over runs; published below it. {_PASS} agrees: within rounding, or "
             f"within two standard errors of the difference where runs vary. {_FAIL} does not."
+            if any(entry.passed is not None for entry in result.compared)
+            else "Mean ± standard deviation over runs. Rows marked as published are the paper's, on data that is not "
+            "here."
             if any(entry.published for entry in result.compared)
             else "Mean ± standard deviation over runs. Nothing is published for this data."
         )
@@ -59,6 +62,8 @@ def _format_table(compared: Sequence[ComparedValue]) -> str:
 
 
 def _format_cell(entry: ComparedValue) -> str:
+    if not entry.measured:
+        return format_published(entry)
     text = (
         format_number(entry.mean)
         if entry.sd == 0 or entry.at_most

@@ -11,6 +11,9 @@ import numpy as np
 ROUNDING = 0.0015
 """Published values have three decimals; one more unit for sums that were rounded before."""
 
+PUBLIC_CODE = "public code, run here"
+"""Where values stand that a paper's public code gave when we ran it: measured too, if not by elute; not published."""
+
 
 @dataclass(frozen=True)
 class Published:
@@ -23,7 +26,7 @@ class Published:
 
 @dataclass(frozen=True)
 class ComparedValue:
-    """One quantity: what was published (None: nothing) and what the runs gave."""
+    """One quantity: what was published (None: nothing) and what the runs gave (empty: there is no data to run on)."""
 
     where: Mapping[str, str]
     """The row and column it belongs to, by heading: {"method": "DLA", "metric": "MCC"}."""
@@ -36,12 +39,12 @@ class ComparedValue:
 
     @property
     def mean(self) -> float:
-        return float(np.mean(self.measured))
+        return float(np.mean(self.measured)) if self.measured else float("nan")
 
     @property
     def sd(self) -> float:
         """Over runs, as the papers give it."""
-        return float(np.std(self.measured))
+        return float(np.std(self.measured)) if self.measured else float("nan")
 
     @property
     def tolerance(self) -> float:
@@ -53,8 +56,8 @@ class ComparedValue:
 
     @property
     def passed(self) -> bool | None:
-        """Whether it agrees; None where nothing was published."""
-        if self.published is None:
+        """Whether it agrees; None where nothing was published, or nothing measured."""
+        if self.published is None or not self.measured:
             return None
         if self.at_most:
             return self.mean <= self.published.mean
@@ -111,10 +114,10 @@ class Reproduction:
                     **entry.where,
                     "published": entry.published and entry.published.mean,
                     "published_sd": entry.published and entry.published.sd,
-                    "measured": entry.mean,
-                    "measured_sd": entry.sd,
+                    "measured": entry.mean if entry.measured else None,
+                    "measured_sd": entry.sd if entry.measured else None,
                     "runs": len(entry.measured),
-                    "tolerance": None if entry.published is None or entry.at_most else entry.tolerance,
+                    "tolerance": None if entry.passed is None or entry.at_most else entry.tolerance,
                     "passed": entry.passed,
                     "mark": entry.mark,
                 }

@@ -30,7 +30,7 @@ STUDIES: dict[str, str] = {
     "upe-table2": "neural learners offline, on the lists of a weak policy",
     "upe-table3": "what UPE's confounding effect is fitted to",
     "upe-figure5": "UPE and the naive joint model",
-    "upe-propensities": "which learner finds the propensities, on a larger synthetic set",
+    "upe-propensities": "which learner finds the propensities, and why UPE cannot: its optimum solved exactly",
     "fit-yandex": "propensities and held-out perplexity on real clicks",
     "clicks-yandex": "session click models and their held-out perplexity on real clicks",
     "clicks-sparse": "session click models from 2 to 200 impressions a document, and on real clicks with intervals",

@@ -15,6 +15,7 @@ from elute.estimate.models.em import RegressionEM
 from elute.estimate.models.pbm import PBM
 from elute.estimate.models.two_tower import TwoTower
 from elute.estimate.solve.boundary import find_parts
+from elute.estimate.solve.conditional import linearise
 from elute.estimate.solve.problem import pose
 from elute.estimate.solve.profile import fit_items
 from reference.plain_pbm import comparable, highest_likelihood, log_likelihood
@@ -227,3 +228,12 @@ def test_stopping_early_is_said():
     model = PBM(max_iter=1, tolerance=1e-12, relevance_prior="none").fit(counts_of(draw(0, 60, 10, 0.5, 3)[0]))
     assert not model.converged_
     assert "stopped after 1 steps" in model.reason_
+
+
+def test_a_step_beyond_what_numbers_hold_is_refused_not_divided_by():
+    """All propensities of an item below the smallest number there is, or one above the largest."""
+    cells = (np.array([0, 2]), np.array([0, 1], np.int32), np.array([5, 5]), np.array([1, 2]))
+    for log_o in ([-800.0, -900.0], [800.0, 0.0]):
+        room = np.empty(2), np.empty(2), np.empty(2)
+        assert linearise(*cells, np.array(log_o), *room) == -np.inf
+    assert np.isfinite(linearise(*cells, np.array([-700.0, -800.0]), *room))

@@ -45,6 +45,7 @@ Plain = Callable[..., float]
 
 rem_plain = partial(plain.rem, theta=MEMORY["propensities"])
 pairs_plain = partial(plain.pairwise_debias, plus=MEMORY["clicked"], minus=MEMORY["unclicked"])
+public_plain = partial(plain.upe, target="clicks", frozen=False, average="probability")
 given_plain = partial(plain.upe, propensities=np.exp(MEMORY["log_propensities"]))
 stages = Stages(3, 2, 10)
 
@@ -81,15 +82,11 @@ CASES: dict[str, tuple[Learner, Plain, int]] = {
         partial(plain.upe, average="probability", target="ratio"),
         0,
     ),
-    "upe as public": (
-        UPE(network=NET, target="clicks", frozen=False),
-        partial(plain.upe, target="clicks", frozen=False),
-        0,
-    ),
+    "upe after the public code": (build_learner("upe", network=NET), public_plain, 0),
     "upe over the log": (UPE(network=NET, over="log"), given_plain, 0),
     "upe, stages done": (UPE(network=NET, stages=stages), plain.upe, 15),
-    "upe-mrr": (build_learner("upe-mrr", network=NET), partial(plain.upe, confounding="mrr"), 0),
-    "upe-dcg": (build_learner("upe-dcg", network=NET), partial(plain.upe, confounding="dcg"), 0),
+    "upe-mrr": (build_learner("upe-mrr", network=NET), partial(public_plain, confounding="mrr"), 0),
+    "upe-dcg": (build_learner("upe-dcg", network=NET), partial(public_plain, confounding="dcg"), 0),
     "upe-n": (
         build_learner("upe-n", network=NET),
         partial(plain.upe, confounding="none", target="clicks", frozen=False),
@@ -169,7 +166,7 @@ def test_stages_train_one_group_after_the_other() -> None:
     assert moved == [first] * 3 + [second] * 2 + [third] * 5 + [first]
 
 
-@pytest.mark.parametrize(("name", "group"), [("upe", "document"), ("upe as public", "document")])
+@pytest.mark.parametrize(("name", "group"), [("upe", "document"), ("upe after the public code", "document")])
 def test_freezing_keeps_the_joint_loss_from_the_confounder(name: str, group: str) -> None:
     """With no confounding target left, only an unfrozen model has a gradient for encoder and network."""
     frozen = CASES[name][0].frozen  # type: ignore[attr-defined]

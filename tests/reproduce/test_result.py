@@ -35,6 +35,7 @@ def test_a_bound_and_an_unpublished_value():
     assert value((1e-9,), Published(1e-8), at_most=True).passed
     assert value((2e-8,), Published(1e-8), at_most=True).passed is False
     assert value((0.3,)).passed is None
+    assert value((), Published(0.3)).passed is None
 
 
 @pytest.fixture
@@ -49,6 +50,7 @@ def result():
         value((0.521,), Published(0.521)),
         value((0.9,), Published(0.82), "nDCG"),
         value((0.4, 0.6), metric="other"),
+        value((), Published(0.7, 0.01), "elsewhere"),
     ]
     claims = [Claim("It holds.", True, "1 > 0"), Claim("It does not.", False, "0 > 1")]
     return Reproduction(
@@ -58,7 +60,7 @@ def result():
 
 def test_the_page_shows_both_values_and_every_verdict(result, tmp_path):
     text = page.write(tmp_path, result).read_text()
-    assert "| DLA | 0.521<br>0.521 ✓ | 0.900<br>0.820 ✗ | 0.500 ± 0.100 |" in text
+    assert "| DLA | 0.521<br>0.521 ✓ | 0.900<br>0.820 ✗ | 0.500 ± 0.100 | 0.700 ± 0.010 |" in text
     assert "| It holds. | 1 > 0 | ✓ |" in text
     assert "| It does not. | 0 > 1 | ✗ |" in text
     for figure in result.figures:
@@ -70,7 +72,8 @@ def test_the_page_shows_both_values_and_every_verdict(result, tmp_path):
 def test_json_counts_verdicts(result):
     fields = json.loads(json.dumps(result.to_dict()))
     assert (fields["passed"], fields["failed"]) == (2, 2)
-    assert [entry["passed"] for entry in fields["compared"]] == [True, False, None]
+    assert [entry["passed"] for entry in fields["compared"]] == [True, False, None, None]
+    assert (fields["compared"][3]["measured"], fields["compared"][3]["published"]) == (None, 0.7)
 
 
 def test_unknown_names_and_missing_data_are_refused(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from elute.errors import EluteError
 from elute.io import letor
 from elute.ranking.data import RankingData
+from elute.ranking.normalise import LogStandard
 from elute.simulation.policies import LambdaMART, Policy, RankingSVM
 from elute.simulation.policies.ranking_svm import solve
 
@@ -82,6 +83,21 @@ def test_the_share_and_the_seed_choose_the_queries() -> None:
     assert RankingSVM(share=1.0, seed=1).fit(train).weights_.tolist() == pytest.approx(
         RankingSVM(share=1.0, seed=2).fit(train).weights_.tolist(), abs=1e-9
     )
+
+
+def test_a_feature_that_does_not_vary_among_the_queries_drawn_is_not_blown_up_in_the_others() -> None:
+    """It has hardly any weight, and the scale of all queries: so scores stay of one size."""
+    train = world(200, seed=5)
+    drawn = np.random.default_rng(1).choice(200, 2, replace=False)
+    features = train.features.copy()
+    features[:, 0] *= 1e3
+    features[np.isin(train.query_of, drawn), 0] *= 1e-9
+    flat = RankingData(features, train.grades, train.offsets, train.queries, train.documents)
+    fitted = RankingSVM(share=0.01, seed=1).fit(flat)
+    whole = LogStandard.fit(flat)
+    np.testing.assert_allclose(fitted.scale_.sd, whole.sd)
+    scores = fitted.scores(flat)
+    assert scores.std() < 5 * scores[np.isin(flat.query_of, drawn)].std()
 
 
 def test_queries_without_pairs_are_named() -> None:

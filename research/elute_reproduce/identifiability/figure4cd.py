@@ -7,6 +7,7 @@ import numpy as np
 from elute.reporting.charts import specs
 from elute_reproduce.identifiability import semi_synthetic as semi
 from elute_reproduce.identifiability.semi_synthetic import Dataset
+from elute_reproduce.identifiability.twins import TWINS, make_twins
 from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
@@ -21,7 +22,7 @@ Found = dict[tuple[str, str], dict[int, list[int]]]
 
 def run(study: Study) -> Reproduction:
     """One weak ranking of each set; contexts drawn anew for every number of them and every draw."""
-    sets = semi.load_datasets(study.data)
+    sets = [*semi.load_datasets(study.data), *make_twins()]
     found: Found = {}
     for number, dataset in enumerate(sets):
         found |= _draw_components(dataset, study)
@@ -35,6 +36,7 @@ def run(study: Study) -> Reproduction:
             "positions alone. The paper prints the figure without numbers.",
             "The table gives the share of draws in which the graph is connected, and its components on average.",
             *_few_sentence(found),
+            TWINS,
         ),
         compared=[
             ComparedValue({"data": name, "items": items, "figure": what, "contexts": f"{contexts:,}"}, (value,))
@@ -50,7 +52,7 @@ def run(study: Study) -> Reproduction:
 
 def _draw_components(dataset: Dataset, study: Study) -> Found:
     """With all features; and with few, drawn anew each time, where positions alone are not connected with all."""
-    pages = semi.rank_weakly(dataset.train, 0)
+    pages = semi.rank(dataset, 0)
     features = dataset.train.features[pages.row]
     whole = semi.identify_items(features)
     kinds = [_ALL] if semi.is_connected_by_position(dataset.train, pages) else [_ALL, _FEW]
@@ -102,8 +104,8 @@ def _claims(dataset: Dataset, found: Found) -> list[Claim]:
             + f"; largest rise on the way {rise:.2f}",
         ),
     ]
-    if dataset.known in _APART:
-        enough = _APART[dataset.known]
+    if dataset.like in _APART:
+        enough = _APART[dataset.like]
         claims.append(
             Claim(f"{name}: {enough} contexts disconnect it.", shown[enough] < 0.5, f"connected in {shown[enough]:.0%}")
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from elute.checking.check import check
-from elute.estimate.models.dla import DLA
 from elute.repair.merge_plan import plan_merges
 from elute.reporting.charts import specs
 from elute.simulation.grades import PROPENSITIES
 from elute_reproduce.identifiability.paper_sets import load
+from elute_reproduce.identifiability.quick_dla import QuickDLA
 from elute_reproduce.identifiability.synthetic import CLICKS, propensity_curve
 from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
@@ -28,7 +28,7 @@ def run(study: Study) -> Reproduction:
             with world.draw_log(CLICKS, rng) as log:
                 plans = {"DLA": None, "node merging": plan_merges(check(log))}
                 for method in _METHODS:
-                    estimated = propensity_curve(DLA(seed=seed).fit(log, plans[method], allow_unidentified=True))
+                    estimated = propensity_curve(QuickDLA(seed=seed).fit(log, plans[method], allow_unidentified=True))
                     found.setdefault((k, method), []).append(estimated / estimated[0])
                     done += 1
                     study.progress(f"K = {k}, {method}", done, len(_SETS) * len(_METHODS) * study.seeds)

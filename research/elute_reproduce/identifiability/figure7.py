@@ -10,6 +10,7 @@ import numpy as np
 from elute.reporting.charts import specs
 from elute_reproduce.identifiability import semi_synthetic as semi
 from elute_reproduce.identifiability.semi_synthetic import Dataset
+from elute_reproduce.identifiability.twins import TWINS, make_twins
 from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
 
@@ -28,12 +29,12 @@ Frequencies = Mapping[float, float]
 
 def run(study: Study) -> Reproduction:
     """One weak ranking of each set; impressions, contexts and features are drawn anew each time."""
-    sets = semi.load_datasets(study.data)
+    sets = [*semi.load_datasets(study.data), *make_twins()]
     by_share: dict[str, Frequencies] = {}
     by_features: dict[str, Frequencies] = {}
     connected = {}
     for number, dataset in enumerate(sets):
-        pages = semi.rank_weakly(dataset.train, 0)
+        pages = semi.rank(dataset, 0)
         connected[dataset.name] = semi.is_connected_by_position(dataset.train, pages)
         draws = [rng for streams in study.generators(2) for rng in streams]
         few = None if connected[dataset.name] else semi.FEW
@@ -93,7 +94,7 @@ def _measure_over_features(
 
 
 def _choose_contexts(dataset: Dataset) -> int:
-    return _CONTEXTS.get(dataset.known or "", _OTHER_CONTEXTS)
+    return _CONTEXTS.get(dataset.like or "", _OTHER_CONTEXTS)
 
 
 def _sentences(study: Study, sets: list[Dataset], connected: Mapping[str, bool]) -> tuple[str, ...]:
@@ -109,6 +110,7 @@ def _sentences(study: Study, sets: list[Dataset], connected: Mapping[str, bool])
             else "."
         ),
     ]
+    sentences.append(TWINS)
     if not all(connected.values()):
         apart = ", ".join(name for name, whole in connected.items() if not whole)
         sentences.append(
@@ -119,7 +121,7 @@ def _sentences(study: Study, sets: list[Dataset], connected: Mapping[str, bool])
 
 
 def _has_others(sets: list[Dataset]) -> bool:
-    return any(dataset.known not in _CONTEXTS for dataset in sets)
+    return any(dataset.like not in _CONTEXTS for dataset in sets)
 
 
 def _claims(
@@ -151,8 +153,8 @@ def _claims(
                 f"connected in {features[_SUFFICE]:.0%}",
             )
         )
-    if dataset.known in _ENOUGH:
-        enough = _ENOUGH[dataset.known]
+    if dataset.like in _ENOUGH:
+        enough = _ENOUGH[dataset.like]
         claims.append(
             Claim(
                 f"{name}: samples are sure to be connected only beyond about {enough:.0%}.",

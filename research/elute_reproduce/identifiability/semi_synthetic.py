@@ -39,6 +39,8 @@ FEW = 3
 """Features that tell items apart where, with all of them, hardly any feature vector occurs twice."""
 YAHOO, ISTELLA = "Yahoo!", "Istella-S"
 """The paper's sets: published values stand beside measured ones only for these."""
+PUBLISHED = "{}, published"
+"""What the rows of a paper's set are called that is not here: nothing is measured beside them."""
 _KNOWN = {
     YAHOO: re.compile(r"yahoo|(?<![a-z])set1(?!\d)", re.IGNORECASE),
     ISTELLA: re.compile("istella", re.IGNORECASE),
@@ -58,6 +60,15 @@ METRICS = (
 
 
 @dataclass(frozen=True, eq=False)
+class RankedPages:
+    """What was shown: rows of the training data, page by page, and where each stood; `lists` are the pages' offsets."""
+
+    row: Ints
+    position: Ints
+    lists: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """Graded documents. `known` is the paper's name of the set, None for any other."""
 
@@ -67,15 +78,14 @@ class Dataset:
     test: RankingData
     validation: RankingData | None = None
     """Where there is a file of it."""
+    pages: RankedPages | None = None
+    """Of a structural twin, which has its lists as they were shown, and no test data but itself."""
+    twin_of: str | None = None
 
-
-@dataclass(frozen=True, eq=False)
-class RankedPages:
-    """What was shown: rows of the training data, page by page, and where each stood; `lists` are the pages' offsets."""
-
-    row: Ints
-    position: Ints
-    lists: Ints
+    @property
+    def like(self) -> str | None:
+        """The paper's set whose claims it is held to: itself, or the one that it is a twin of."""
+        return self.known or self.twin_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +159,11 @@ def _keep_usable(data: RankingData) -> RankingData:
     """Without queries of one document or none relevant, as ULTRA prepares its data."""
     relevant = np.bincount(data.query_of, data.grades > 0, data.n_queries) > 0
     return data.keep((relevant & (np.diff(data.offsets) > 1))[data.query_of])
+
+
+def rank(dataset: Dataset, seed: int) -> RankedPages:
+    """What is shown of a set: a twin's own lists, else those of a weak ranker."""
+    return dataset.pages or rank_weakly(dataset.train, seed)
 
 
 def rank_weakly(train: RankingData, seed: int) -> RankedPages:

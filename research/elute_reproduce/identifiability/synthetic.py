@@ -20,6 +20,8 @@ CLICKS = 10**6
 
 AT = (1, 3, 5, 10)
 METRICS = ("MCC", *(f"nDCG@{k}" for k in AT), "click MSE")
+SETTLED = "settled"
+"""1 where the fit had come to rest, 0 where its steps had run out."""
 
 
 def measure(
@@ -45,7 +47,7 @@ def score(world: PaperSet, counts: Counts, model: Estimator) -> dict[str, float]
         found[f"nDCG@{k}"] = ndcg(world.grade[shown], relevance[world.doc[shown]], lists, k).mean
     rate = counts.clicks / counts.impressions
     predicted = model.relevance_values_[items_of(counts)] * model.propensity_[counts.factor]
-    return found | {"click MSE": click_mse(rate, predicted, counts.impressions)}
+    return found | {"click MSE": click_mse(rate, predicted, counts.impressions), SETTLED: float(model.converged_)}
 
 
 def propensity_curve(model: Estimator) -> np.ndarray:

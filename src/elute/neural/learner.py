@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,6 +45,9 @@ class Learner(ABC):
 
     network: Network = PAPER
     optimiser: Optimiser = ADAGRAD
+
+    note: ClassVar[str] = ""
+    """What whoever reads its propensities must know."""
 
     @property
     def whole_log(self) -> bool:

@@ -49,7 +49,7 @@ TRAINED = record(
         "seconds": number(0),
         "provenance": PROVENANCE,
     },
-    {"note": maybe(text), "trees": whole(1), "files": SEALS},
+    {"note": maybe(text), "trees": whole(1), "files": SEALS, "metrics_se": mapping(mapping(maybe(number(0))))},
 )
 """What `train.json` may hold."""
 

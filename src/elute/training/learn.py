@@ -18,7 +18,7 @@ from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.training import folder as folders
 from elute.training import task as tasks
-from elute.training.quality import measure_quality
+from elute.training.quality import Quality, measure_quality
 from elute.training.task import Inputs, Task
 from elute.training.weights import WEIGHTED
 
@@ -88,7 +88,7 @@ def train(
                 **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
                 "provenance": asdict(log.provenance()),
             }
-            fields["metrics"] = _measure(task, out, fields)
+            fields["metrics"], fields["metrics_se"] = _measure(task, out, fields)
             fields["files"] = folders.seal_ranker(out)
             fields["seconds"] = time.perf_counter() - began
             folders.save_summary(out, fields)
@@ -106,11 +106,11 @@ def _stays_on_disk(log: ClickLog, features: Sequence[str], key: tuple[str, str],
     return how.on_disk or exceeds_memory(feature_bytes(features, key) + _IMPRESSION * log.survey.rows)
 
 
-def _measure(task: Task, out: Path, fields: dict[str, Any]) -> dict[str, dict[str, float]]:
+def _measure(task: Task, out: Path, fields: dict[str, Any]) -> Quality:
     """By the ranker as it was written."""
     ranker = folders.load_ranker(out, fields)
     judged = {"validation": task.validation, "test": task.test}
-    return {name: measure_quality(ranker.score, data) for name, data in judged.items() if data is not None}
+    return measure_quality(ranker.score, {name: data for name, data in judged.items() if data is not None})
 
 
 def _check_options(inputs: Inputs, how: TrainingOptions, resume: bool) -> None:
@@ -165,7 +165,7 @@ def _train_network(
         by_position = [
             {"position": number, "propensity": value} for number, value in enumerate(found.propensities.tolist(), 1)
         ]
-        return _summarise(history) | {"propensities": by_position}
+        return _summarise(history) | {"propensities": by_position, "note": found.note or None}
     return _summarise(history) | {"propensities": task.weighing.to_list()}
 
 

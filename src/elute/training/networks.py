@@ -32,6 +32,8 @@ class Learnt(NamedTuple):
     history: list[Moment]
     propensities: NDArray[np.float32]
     """By position, position 1 = 1; of no meaning where the task has weights."""
+    note: str
+    """What is known of such propensities."""
 
 
 def learn(
@@ -52,7 +54,7 @@ def learn(
     model = as_learner(name, network, rate)
     trained = train(model, source, settings, seed=seed, validation=held, progress=progress, checkpoint=checkpoint)
     arrays: dict[str, NDArray[Any]] = {**export.to_arrays(model, trained.state), "mean": scale.mean, "sd": scale.sd}
-    return Learnt(arrays, trained.history, trained.propensities())
+    return Learnt(arrays, trained.history, trained.propensities(), model.note)
 
 
 def _make_source(task: Task, scale: LogStandard) -> BatchSource:

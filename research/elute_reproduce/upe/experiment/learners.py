@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,13 +12,13 @@ from elute.errors import EluteError
 from elute.neural.learner import Learner
 from elute.neural.learners import build_learner
 from elute.neural.learners.ipw import IPW
-from elute.neural.learners.upe import UPE, Stages
+from elute.neural.learners.upe import AFTER_PUBLIC_CODE, UPE, Stages
 from elute.neural.networks import PAPER, Network
 from elute.neural.sources import build_simulated_lists
 from elute_reproduce.upe.experiment.training import Setup
 
 TRUE, RANDOM, FITTED, NAIVE, DLA = "true propensities", "ipw-random", "elute", "naive", "dla"
-UPE_TEXT, UPE_STAGED, UPE_PUBLIC = "upe", "upe, in stages", "upe, as public"
+UPE_TEXT, UPE_STAGED, UPE_PUBLIC = "upe", "upe, in stages", "upe, after the public code"
 MRR, DCG, JOINT = "upe-mrr", "upe-dcg", "upe-n"
 BASELINES = (
     "grad-reversal",
@@ -35,6 +36,14 @@ READINGS = (UPE_TEXT, UPE_STAGED, UPE_PUBLIC)
 code's way."""
 TABLE = (RANDOM, FITTED, *READINGS, *BASELINES)
 FIGURE = (RANDOM, FITTED, *READINGS, DLA, NAIVE)
+_UPE: dict[str, dict[str, Any]] = {
+    UPE_TEXT: {},
+    UPE_STAGED: {"stages": Stages()},
+    UPE_PUBLIC: dict(AFTER_PUBLIC_CODE),
+    MRR: {"confounding": "mrr"},
+    DCG: {"confounding": "dcg"},
+}
+"""Settings of the readings, and of the ablations of 5.5."""
 PAGES = 50_000
 """In random order, from which ipw-random has its propensities."""
 
@@ -48,10 +57,8 @@ def make_learners(name: str, setup: Setup, network: Network = PAPER) -> Sequence
         return [IPW(network=network, given=(1.0,) * len(setup.propensities))] * seeds
     if name == RANDOM:
         return [_make_randomised(setup, seed, network) for seed in range(seeds)]
-    if name == UPE_STAGED:
-        return [UPE(network=network, stages=Stages())] * seeds
-    if name == UPE_PUBLIC:
-        return [UPE(network=network, target="clicks", frozen=False, average="probability")] * seeds
+    if name in _UPE:
+        return [UPE(network=network, **_UPE[name])] * seeds
     return [build_learner(name, network=network)] * seeds
 
 

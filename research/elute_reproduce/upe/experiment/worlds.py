@@ -26,6 +26,8 @@ WEAK, STRONG, VARIED, ONLINE = "off, weak", "off, strong", "off, strong, varied"
 """Paradigms of 5.1: fixed lists (Off) of a weak or a strong policy; of a strong one that varies, which is ours; lists
 of the ranker itself, renewed as it learns, a weak policy's at first (OnD)."""
 
+WEAK_SHARE = 0.01
+"""Of the training queries, that a weak policy learns from."""
 RANKINGS, NOISE = 4, 0.2
 """A varied policy has so many rankings a query; the noise in their scores, in standard deviations of the scores."""
 
@@ -75,7 +77,7 @@ def _scale(dataset: semi.Dataset) -> Graded:
 
     def policy(name: str, seed: int) -> Floats:
         if name == "weak":
-            return RankingSVM(seed=seed).fit(raw).scores(raw)
+            return RankingSVM(share=1.0).fit(_draw_queries(raw, seed)).scores(raw)
         if not strong:
             strong.append(LambdaMART().fit(raw).scores(raw))
         return strong[0]
@@ -83,6 +85,14 @@ def _scale(dataset: semi.Dataset) -> Graded:
     held = None if dataset.validation is None else scale(dataset.validation)
     digest = digest_data(raw, dataset.validation, dataset.test)
     return Graded(dataset.name, dataset.known, scale(raw), held, scale(dataset.test), policy, digest)
+
+
+def _draw_queries(train: RankingData, seed: int) -> RankingData:
+    """1% of the queries, at least one. Kept trainings are of a weak policy that scaled features over these alone."""
+    chosen = np.zeros(train.n_queries, np.bool_)
+    n = max(1, round(WEAK_SHARE * train.n_queries))
+    chosen[np.random.default_rng(seed).choice(train.n_queries, n, replace=False)] = True
+    return train.keep(chosen[train.query_of])
 
 
 def make_synthetic_set(queries: int = 1_400) -> Graded:

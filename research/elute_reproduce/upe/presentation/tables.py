@@ -12,7 +12,7 @@ from elute.simulation.grades import PROPENSITIES
 from elute_reproduce.result import Claim, ComparedValue
 from elute_reproduce.study import Study
 from elute_reproduce.upe.experiment.grid import SEEDS, Grid, describe_effort
-from elute_reproduce.upe.experiment.learners import BASELINES, FITTED, PAGES, RANDOM
+from elute_reproduce.upe.experiment.learners import BASELINES, FITTED, PAGES, RANDOM, UPE_PUBLIC, UPE_STAGED, UPE_TEXT
 from elute_reproduce.upe.experiment.store import METRICS, TrainingRun
 from elute_reproduce.upe.experiment.worlds import Graded
 from elute_reproduce.upe.presentation.published import Table, look_up_published
@@ -22,7 +22,8 @@ LEVEL = 0.05
 _TWO_SIDED = 1.96
 SOURCE = "Luo et al., Unbiased Learning-to-Rank Needs Unconfounded Propensity Estimation (SIGIR 2024)"
 POLICIES = (
-    "Weak policy: a Ranking SVM on 1% of the training queries, at least one, drawn anew for each seed. Strong policy: "
+    "Weak policy: a Ranking SVM on 1% of the training queries, at least one, drawn anew for each seed; its features "
+    "are scaled over these queries alone, unlike what `elute simulate --policy weak` does. Strong policy: "
     "LambdaMART on all training grades (100 trees), which nearly knows them."
 )
 TRUTH = PROPENSITIES[0] / PROPENSITIES[-1]
@@ -164,8 +165,17 @@ def describe_settings(
         "10,000 steps. The paper tunes rates from .01 to .05 by learner; here all have the same.",
         f"`ipw-random`: click rates on {PAGES:,} pages in random order. `elute`: the fixed-effect fit by feature "
         "vector on all clicks so far, renewed every 500 steps.",
-        "`upe`: both losses in every step, one reading of the text; `upe, in stages`: 500 steps of each, then the "
-        "ranker, every 2,500 steps; `upe, as public`: clicks as its target, nothing frozen, mean probabilities.",
+        f"`{UPE_TEXT}`: both losses in every step, one reading of the text; `{UPE_STAGED}`: 500 steps of each, then "
+        f"the ranker, every 2,500 steps; `{UPE_PUBLIC}`: clicks weighted by inverse relevance as its target, nothing "
+        "frozen, mean probabilities, all losses in every step. It differs from that code in: the encoder (one layer of "
+        "64 with ELU; there 256 and 64 with LeakyReLU, and 64 more), the ranker (dropout; there layer norms), one "
+        "AdaGrad at .05 (there three at .005, one with weight decay), and the average (every document at every "
+        "position; there the list and 16 permutations of it).",
+        "`multr` and `vectorization` are after their papers and differ from them: MULTR's own objective, with a "
+        "simulator trained in advance, is the inverse-propensity loss of real clicks less that of pseudo clicks "
+        "plus the unweighted loss of pseudo clicks, here a clipped doubly robust target and a loss on shuffled "
+        "lists, the simulator learnt along; Vectorization ranks by a base vector that it predicts from features, "
+        "here the mean observation of what was shown.",
         "; ".join(f"{one.name}: {describe_effort(grid)}" for one, grid in zip(sets, grids, strict=True))
         + ". With `--out FOLDER` trainings are kept in `FOLDER/data` and made anew only where data or settings differ; "
         "those of this page lie in `data/` beside it.",

@@ -104,4 +104,5 @@ def _format_values(entry: ComparedValue) -> tuple[str, str, str]:
     from elute_reproduce.page import format_number, format_published
 
     verdict = {None: "", True: "[green]✓[/]", False: "[red]✗[/]"}[entry.passed]
-    return format_published(entry), f"{format_number(entry.mean)} ± {format_number(entry.sd)}{entry.mark}", verdict
+    measured = f"{format_number(entry.mean)} ± {format_number(entry.sd)}{entry.mark}" if entry.measured else ""
+    return format_published(entry), measured, verdict

@@ -138,14 +138,14 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
     if len(fields["propensities"]) > _SHOWN:
         console.print(f"  … {len(fields['propensities']) - _SHOWN:,} more in train.json")
     if fields["metrics"]:
-        console.print(_tabulate_quality(fields["metrics"]))
+        console.print(_tabulate_quality(fields["metrics"], fields["metrics_se"]))
     words = ["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"]
     command = shlex.join(map(hide_secrets, words))
     console.print(Text.assemble(("\n  Next: ", "bold"), command), soft_wrap=True)
 
 
-def _tabulate_quality(metrics: dict[str, dict[str, float]]) -> Table:
-    """nDCG and ERR by where a list is cut."""
+def _tabulate_quality(metrics: dict[str, dict[str, float]], errors: dict[str, dict[str, float | None]]) -> Table:
+    """nDCG and ERR by where a list is cut, and how far other queries might have them."""
     from rich.table import Table
 
     grid = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
@@ -155,6 +155,10 @@ def _tabulate_quality(metrics: dict[str, dict[str, float]]) -> Table:
     for data, found in metrics.items():
         for metric, said in (("ndcg", "nDCG"), ("err", "ERR")):
             grid.add_row(f"{said} on the {data} data", *(f"{found[f'{metric}@{cut}']:.4f}" for cut in cuts))
+            spread = [errors[data][f"{metric}@{cut}"] for cut in cuts]
+            grid.add_row(
+                "  ± 2 se over queries", *("" if se is None else f"{2 * se:.4f}" for se in spread), style="dim"
+            )
     return grid
 
 

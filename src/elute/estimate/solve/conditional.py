@@ -125,6 +125,8 @@ def linearise(
             total += clicks[cell]
             reach += impressions[cell] * o[factor[cell]]
             value += clicks[cell] * log_o[factor[cell]]
+        if not 0.0 < reach < math.inf:  # a step so long that propensities leave what a number can hold
+            return -math.inf
         value -= total * math.log(reach)
         for cell in range(begin, end):
             t = factor[cell]

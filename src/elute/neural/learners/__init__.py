@@ -17,7 +17,7 @@ from elute.neural.learners.naive import Naive
 from elute.neural.learners.observation_dropout import ObservationDropout
 from elute.neural.learners.pairwise_debias import PairwiseDebias
 from elute.neural.learners.rem import RegressionEM
-from elute.neural.learners.upe import UPE
+from elute.neural.learners.upe import AFTER_PUBLIC_CODE, UPE
 from elute.neural.learners.vectorization import Vectorization
 
 LEARNERS: Mapping[str, Callable[..., Learner]] = {
@@ -31,9 +31,9 @@ LEARNERS: Mapping[str, Callable[..., Learner]] = {
     "multr": MULTR,
     "grad-reversal": GradientReversal,
     "observation-dropout": ObservationDropout,
-    "upe": UPE,
-    "upe-mrr": partial(UPE, confounding="mrr"),
-    "upe-dcg": partial(UPE, confounding="dcg"),
+    "upe": partial(UPE, **AFTER_PUBLIC_CODE),
+    "upe-mrr": partial(UPE, confounding="mrr", **AFTER_PUBLIC_CODE),
+    "upe-dcg": partial(UPE, confounding="dcg", **AFTER_PUBLIC_CODE),
     "upe-n": partial(UPE, confounding="none", target="clicks", frozen=False),
 }
 """The last three are the ablations of 5.5: positions as the confounding target (Eq. 15), and one joint model."""

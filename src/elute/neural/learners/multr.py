@@ -1,7 +1,9 @@
-"""Model-based learning with doubly robust targets and counterfactual lists (MULTR; after Luo et al. 2023).
+"""Model-based learning with doubly robust targets and counterfactual lists (after MULTR, Luo et al. 2023).
 
-The UPE paper names the two parts, "counterfactual data augmentation and doubly robust approach", and no formula, so
-this is what public knowledge makes of them, on top of dual learning:
+MULTR's own paper trains a simulator of clicks in advance and keeps it; its objective is the inverse-propensity loss of
+real clicks, less that of the simulator's pseudo clicks, plus the unweighted loss of pseudo clicks. This learner is not
+that: it has the two parts that the UPE paper names, "counterfactual data augmentation and doubly robust approach", on
+top of dual learning:
 
 - A simulator of clicks q(x, k), a network of document and position, learns from the logged clicks.
 - The ranker's target for a shown document is doubly robust (Oosterhuis 2022, for one deterministic ranking): the

@@ -1,8 +1,9 @@
 """Relevance and observation as vectors (after Chen et al. 2022): a click is as likely as their product is large.
 
 P(click) ∝ r(x)·o(k) with vectors of a few dimensions, all above 0; with one dimension this is the position-based
-model. Lists are compared by the softmax loss, so the scale is free. Documents are ranked by their product with a base
-vector, the mean observation of what was shown; a position's propensity is its product with the mean relevance.
+model. Lists are compared by the softmax loss, so the scale is free. A position's propensity is its product with the
+mean relevance. Documents are ranked by their product with one base vector, the mean observation of what was shown; in
+Chen et al. a second network predicts the base vector from features, so that it differs between documents.
 """
 
 from __future__ import annotations

@@ -26,8 +26,9 @@ from elute.simulation.policies.base import Floats, Policy
 class RankingSVM(Policy):
     """Linear scores learnt from a `share` of the training queries, drawn by `seed`.
 
-    Features are taken to the scale of `normalise.LogStandard`, fitted on the queries drawn. `c` is the weight of the
-    mean squared hinge against ½‖w‖².
+    Features are taken to the scale of `normalise.LogStandard`, fitted on all training queries: one that hardly varies
+    among the few drawn would else be blown up in the others. `c` is the weight of the mean squared hinge against
+    ½‖w‖².
     """
 
     def __init__(self, *, share: float = 0.01, c: float = 1.0, temperature: float = 0.0, seed: int = 0) -> None:
@@ -41,7 +42,7 @@ class RankingSVM(Policy):
         chosen = np.zeros(train.n_queries, np.bool_)
         chosen[np.random.default_rng(self.seed).choice(train.n_queries, n, replace=False)] = True
         sample = train.keep(chosen[train.query_of])
-        self.scale_ = LogStandard.fit(sample)
+        self.scale_ = LogStandard.fit(train)
         self.weights_ = solve(self.scale_(sample), self.c)
         return self
 
