@@ -20,6 +20,7 @@ from elute.estimate.priors import gamma
 from elute.estimate.priors import polygamma as own
 from elute.estimate.solve.problem import pose
 from elute.known import covariance, shares
+from elute.known.pairs import sort_usable
 from elute.known.precision import Precision, measure
 from elute.known.sample import sample_counts
 
@@ -263,3 +264,9 @@ def test_precision_costs_no_more_than_it_says(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(shares, "QUERIES", 20)
     found = measure_table(sparse()).shares
     assert found.queries_sampled <= 20 and found.items_sampled <= 100
+
+
+def test_items_that_nothing_is_known_of_have_no_place() -> None:
+    """Neither clicks nor anything to measure them by, or no posterior."""
+    shape, rate = np.array([2.0, 0.0, 1.0, np.nan]), np.array([1.0, 0.0, 1.0, 1.0])
+    assert sort_usable(shape, rate).tolist() == [2, 0]

@@ -154,7 +154,7 @@ def find_signs(shape: Floats, rate: Floats, evidence: Floats, query: Ints, compo
 
 def sort_usable(shape: Floats, rate: Floats) -> Ints:
     """Items with a posterior by their mean, so that evenly spaced ones do not hang on the order of a table."""
-    usable = np.flatnonzero(np.isfinite(shape) & np.isfinite(rate))
+    usable = np.flatnonzero(np.isfinite(shape) & np.isfinite(rate) & (rate > 0))
     return usable[np.lexsort((rate[usable], shape[usable] / rate[usable]))]
 
 
