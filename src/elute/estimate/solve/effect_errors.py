@@ -19,6 +19,7 @@ from elute.estimate.solve.standard_errors import DRAWS, invert_scaled, item_mean
 from elute.identify.effects.classes import span_forest
 from elute.identify.effects.design import EffectDesign
 from elute.identify.effects.span import Span
+from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import find_roots, singletons
 
@@ -49,8 +50,9 @@ def inform_effects(offsets: NDArray[np.int64], factor: Codes, w: Floats, x: csr_
     """XᵀLX, over the first rows of X: factors."""
     n = x.shape[0]
     mass = np.bincount(factor, w, minlength=n)
-    out = np.asarray((x.T @ (diags_array(mass) @ x)).toarray())
-    _subtract_means(offsets, factor, w, *_parts(x), out)
+    out, parts = np.asarray((x.T @ (diags_array(mass) @ x)).toarray()), _parts(x)
+    for less in map_blocks(lambda _, own: _square_means(own, factor, w, *parts, x.shape[1]), offsets):
+        out -= less
     return out
 
 
@@ -153,27 +155,29 @@ def _add_rows(
 
 
 @jit
-def _subtract_means(
+def _square_means(
     offsets: NDArray[np.int64],
     factor: Codes,
     w: Floats,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int64],
     data: Floats,
-    out: Floats,
-) -> None:
-    """Less, for every item, v·vᵀ/S with v = Σ w·X_t and S = Σ w."""
-    sums, met, seen = np.zeros(out.shape[0]), np.zeros(out.shape[0], np.bool_), np.empty(out.shape[0], np.int64)
+    size: int,
+) -> Floats:
+    """Σ v·vᵀ/S over items, with v = Σ w·X_t and S = Σ w of each."""
+    out = np.zeros((size, size))
+    sums, met, seen = np.zeros(size), np.zeros(size, np.bool_), np.empty(size, np.int64)
     for item in range(offsets.shape[0] - 1):
         begin, end = offsets[item], offsets[item + 1]
         total, n = _add_rows(factor[begin:end], w[begin:end], indptr, indices, data, sums, met, seen)
         for a in range(n):
             share = sums[seen[a]] / total if total > 0.0 else 0.0
             for b in range(n):
-                out[seen[a], seen[b]] -= share * sums[seen[b]]
+                out[seen[a], seen[b]] += share * sums[seen[b]]
         for a in range(n):
             sums[seen[a]] = 0.0
             met[seen[a]] = False
+    return out
 
 
 @jit
