@@ -1,8 +1,8 @@
 """`elute check` of several bias columns under a formula, against the same log with one propensity a combination.
 
-    python -m benchmarks.structures                            10 million rows, 50,000 factors
-    BENCH_ROWS=100000000 python -m benchmarks.structures       100 million rows, the size the goal is stated at
-    BENCH_EXPLORE=1 …                                          also the other structures that `--explore` tries
+python -m benchmarks.structures                            10 million rows, 50,000 factors
+BENCH_ROWS=100000000 python -m benchmarks.structures       100 million rows, the size the goal is stated at
+BENCH_EXPLORE=1 …                                          also the other structures that `--explore` tries
 """
 
 from __future__ import annotations
