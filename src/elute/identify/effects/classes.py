@@ -26,8 +26,9 @@ def span_forest(design: EffectDesign, root: NDArray[np.int32]) -> Span:
 def link_alike(design: EffectDesign, root: NDArray[np.int32]) -> NDArray[np.int64]:
     """The fewest pairs of factors that say as much as the components of a graph: neighbours in an order in which these
     have most effects in common, so that differences are of few effects."""
-    levels = sorted((one.level for one in design.terms), key=lambda level: int(level.max(initial=0)))
-    order = np.lexsort((*levels, root))
+    terms = sorted(design.terms, key=lambda one: len(one.example))
+    keys: list[NDArray[np.integer]] = [*(one.level for one in terms), root]
+    order = np.lexsort(keys)
     same = np.flatnonzero(root[order[1:]] == root[order[:-1]])
     return np.stack((order[same + 1], order[same]), axis=1)
 

@@ -11,8 +11,8 @@ from elute.kernels.jit import jit
 
 @jit
 def reduce_rows(rows: Field, p: int) -> Ints:
-    """Bring rows into echelon form, in place: as many as the rank, each 1 at its pivot, which is its first entry, and 0 at
-    the pivots of those before it. Gives the pivots."""
+    """Bring rows into echelon form, in place: as many as the rank, each 1 at its pivot, which is its first entry, and
+    0 at the pivots of those before it. Gives the pivots."""
     prime = np.uint64(p)
     pivots = np.empty(min(rows.shape[0], rows.shape[1]), np.int64)
     rank = 0

@@ -30,7 +30,7 @@ _MORE = 4
 _DEAR = 20
 """How much dearer a number in a sparse row is than one in a dense row."""
 
-_WORK = 2_000_000_000
+WORK = 2_000_000_000
 """Numbers in sparse rows after which it is given up."""
 
 
@@ -40,7 +40,7 @@ class Echelon(NamedTuple):
 
     column: Ints
     starts: Ints
-    index: Codes
+    place: Codes
     value: Ints
     left: Ints
     rows: Field
@@ -57,14 +57,16 @@ class Echelon(NamedTuple):
         """Values at random, on which all rows are 0."""
         out = rng.integers(0, p, columns)
         out[self.left] = solve_rows(self.rows, self.pivots, out[self.left], p)
-        _follow(self.column, self.starts, self.index, self.value, out, p)
+        _follow(self.column, self.starts, self.place, self.value, out, p)
         return out
 
 
 def eliminate(rows: csr_array, p: int, rng: np.random.Generator) -> Echelon | None:
     """The echelon form of rows modulo `p`, none of whose entries is 0; None where it would take too long."""
     rows.sort_indices()
-    done = _eliminate(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, rows.shape[1], p, MOST)
+    done = _eliminate(
+        rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, rows.shape[1], p, MOST, WORK
+    )
     column, starts, index, value, ends, of_left, left_value, gave_up = done
     if gave_up:
         return None
@@ -108,7 +110,7 @@ def _add_rows(starts: Ints, index: Ints, value: Ints, weight: Ints, out: Field, 
 
 @jit
 def _eliminate(
-    indptr: Ints, indices: Codes, data: Ints, columns: int, p: int, most: int
+    indptr: Ints, indices: Codes, data: Ints, columns: int, p: int, most: int, most_work: int
 ) -> tuple[Ints, Ints, Codes, Ints, Ints, Codes, Ints, bool]:
     """Steps: their columns, and rows one after another; then the rows that are left, likewise; whether it was given
     up."""
@@ -156,7 +158,7 @@ def _eliminate(
         if left <= most and _DEAR * more > left * left:
             break
         work += more
-        if work > _WORK:
+        if work > most_work:
             gave_up = True
             break
         begin, size = start[pivot], length[pivot]
@@ -218,7 +220,7 @@ def _eliminate(
 
 
 @jit
-def _find(index: Codes, start: int, length: int, column: int) -> int:
+def _find(index: Codes, start: int, length: int, column: np.int64) -> int:
     """Where a row has a column; -1 where it has not."""
     low, high = start, start + length
     while low < high:

@@ -40,7 +40,7 @@ def keep_independent(pairs: NDArray[np.integer], root: NDArray[np.int32], factor
     if not missing or not len(pairs):
         return kept
     links = link_alike(design, root)
-    at, p = find_coordinates(design, *links.T, missing)
+    at, p = find_coordinates(design, links[:, 0], links[:, 1], missing)
     some, ends = np.unique(pairs, return_inverse=True)
     at = at[some]
     for number, (a, b) in enumerate(ends.reshape(-1, 2)):
@@ -73,7 +73,7 @@ def compare_pairs(pairs: NDArray[np.integer], root: NDArray[np.int32], factors: 
         number = np.unique(np.sort(root[pairs], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
         return Comparisons(number, np.ones(len(pairs)))
     links = link_alike(design, root)
-    at, p = find_coordinates(design, *links.T, _KEYS)
+    at, p = find_coordinates(design, links[:, 0], links[:, 1], _KEYS)
     apart = (at[pairs[:, 0]] - at[pairs[:, 1]]) % p
     once, same = np.unique(apart, axis=0, return_inverse=True)
     inverse = np.array([pow(max(one, 1), -1, p) for one in once[:, 0].tolist()], np.int64)

@@ -44,6 +44,10 @@ _PASSES = 100
 _SEED = 0
 
 
+class TooManyEffects(EluteError):
+    """What a log determines of a formula would take too long to find."""
+
+
 class Span(NamedTuple):
     """`free`: effects that may be set to anything, each of the others following; `z`: two vectors of what they may be,
     modulo `primes`."""
@@ -112,7 +116,7 @@ def _draw_null(
     if len(rest) > FEW:
         echelon = eliminate(csr_array(rows[:, heads]), p, rng)
         if echelon is None:
-            raise EluteError(
+            raise TooManyEffects(
                 f"`bias=` is '{design.formula}', of which {len(heads):,} effects remain to be told apart, more than "
                 "can be; leave out the term with most values, or join it to another by ':'"
             )
