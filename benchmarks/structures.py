@@ -48,13 +48,14 @@ def main() -> None:
     print(f"making and measuring on {path} ({path.stat().st_size / 2**20:,.0f} MiB)", file=sys.stderr)
     found = measure.compare("benchmarks.structures", names, str(path), repeats)
     print(f"\n{rows:,} rows, median of {repeats} runs\n")
-    print("| --bias | effects | components | seconds | of the product's | peak GiB |")
-    print("|---|---|---|---|---|---|")
+    print("| --bias | effects | components | seconds | of the product's | CPU seconds | of the product's | peak GiB |")
+    print("|---|---|---|---|---|---|---|---|")
     for name in NAMES:
-        of, ratio = found[name], found[name]["seconds"] / found[PRODUCT]["seconds"]
+        of, ratio, busy = found[name], *(found[name][kind] / found[PRODUCT][kind] for kind in ("seconds", "cpu"))
         effects = of["result"]["effects"] or of["result"]["factors"]
         print(
             f"| `{name}` | {effects:,} | {of['result']['components']:,} | {of['seconds']:.2f} | {ratio:.2f} | "
+            f"{of['cpu']:.2f} | {busy:.2f} | "
             f"{of['gib']:.2f} |"
         )
     if EXPLORE in found:
