@@ -17,6 +17,7 @@ from elute.cells.formula import BiasFormula, tie_factors
 from elute.errors import EluteError
 from elute.estimate.models import tied
 from elute.estimate.models.pbm import PBM
+from elute.estimate.solve import conditional
 from elute.estimate.solve.boundary import NOWHERE, find_parts
 from elute.estimate.solve.effect_boundary import find_effect_parts
 from elute.estimate.solve.effect_errors import inform_effects
@@ -286,3 +287,9 @@ def test_columns_solved_side_by_side_are_solved_as_each_by_itself() -> None:
     found = conjugate_columns(lambda v: multiply_columns(*cells, v), b, diagonal(*cells, n), 1e-14, 1_000)
     np.testing.assert_allclose(dense @ found, b, atol=1e-6)
     assert not found[:, 1].any()
+
+
+def test_a_step_too_far_for_floating_point_is_no_error_and_not_taken() -> None:
+    cells = pose(draw_world(9, 30, 10, cells=3)[1], None).cells
+    assert conditional.score(cells, np.zeros(len(GRID))) == -np.inf
+    assert np.isfinite(conditional.score(cells, np.ones(len(GRID))))
