@@ -291,5 +291,7 @@ def test_columns_solved_side_by_side_are_solved_as_each_by_itself() -> None:
 
 def test_a_step_too_far_for_floating_point_is_no_error_and_not_taken() -> None:
     cells = pose(draw_world(9, 30, 10, cells=3)[1], None).cells
-    assert conditional.score(cells, np.zeros(len(GRID))) == -np.inf
-    assert np.isfinite(conditional.score(cells, np.ones(len(GRID))))
+    n = len(GRID)
+    for log_o, finite in ((-2_000.0, False), (0.0, True)):
+        room = np.empty(len(cells.factor)), np.empty(n), np.empty(n)
+        assert np.isfinite(conditional.linearise(*cells, np.full(n, log_o), *room)) == finite
