@@ -61,7 +61,7 @@ def show_structures(structures: list[BiasStructure]) -> list[RenderableType]:
     for one in structures:
         if one.components is None:
             table.add_row(
-                Text(one.formula), format_count(one.effects), "", "", "", Text("not compared: too many effects")
+                Text(one.formula), format_count(one.effects), "", "", "", "", Text("not compared: too many effects")
             )
             continue
         mark = Text(one.rung or "linked") if one.recoverable else Text("apart", style="red")
