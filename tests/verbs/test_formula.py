@@ -316,3 +316,19 @@ def test_a_structure_that_takes_too_long_is_named_and_left_out(
     table = show_structures(verdict.structures or [])[0]
     assert isinstance(table, Table)
     assert {str(cell) for cell in table.columns[-1].cells} == {"not compared: too many effects"}
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("spark")
+def test_in_spark_the_fit_and_the_check_are_the_same(layouts: pa.Table, tmp_path: Path) -> None:
+    path = str(tmp_path / "log.parquet")
+    pq.write_table(layouts, path)
+    inside, outside = (elute.fit(path, bias=ADDITIVE, engine=engine) for engine in ("duckdb", "spark"))
+    assert inside.effects is not None and outside.effects is not None
+    for name in ("effect", "log_se"):
+        one, other = (fit.effects[name].to_numpy() for fit in (inside, outside) if fit.effects is not None)
+        np.testing.assert_allclose(one, other, rtol=2e-3, atol=1e-4)
+    own, others = (elute.check(path, bias=ADDITIVE, engine=engine).to_dict() for engine in ("duckdb", "spark"))
+    for name in ("effects", "components", "rung", "rankable_queries", "recoverable"):
+        assert own[name] == others[name]
