@@ -53,6 +53,7 @@ format: $(VENV)/.installed-dev
 # BENCH_ROWS=100000000 for the size the goals are stated at.
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.check
+	$(BIN)/python -m benchmarks.structures
 	$(BIN)/python -m benchmarks.cores
 	$(BIN)/python -m benchmarks.hot
 	$(BIN)/python -m benchmarks.door

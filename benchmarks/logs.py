@@ -24,6 +24,14 @@ def click_log(rows: int) -> Path:
     return path
 
 
+def layout_log(rows: int) -> Path:
+    """The same pages, each in one of 10 layouts: 10 positions × 10 layouts × 500 contexts = 50,000 factors."""
+    path = FOLDER / f"layouts-{rows}.parquet"
+    if not path.exists():
+        _write_pages(path, rows, 0, rows // 10, layouts=10)
+    return path
+
+
 def split_click_log(rows: int, files: int) -> Path:
     """The same log as a folder of files, which as many processes write."""
     folder = FOLDER / f"pages-{rows}"
@@ -36,8 +44,8 @@ def split_click_log(rows: int, files: int) -> Path:
     return folder
 
 
-def _write_pages(path: Path, rows: int, first: int, end: int) -> None:
-    """Those from `first` to before `end`."""
+def _write_pages(path: Path, rows: int, first: int, end: int, layouts: int = 0) -> None:
+    """Those from `first` to before `end`; with a column of layouts, if there are any."""
     FOLDER.mkdir(exist_ok=True)
     queries = max(rows // 8 // 14, 1)
 
@@ -45,6 +53,7 @@ def _write_pages(path: Path, rows: int, first: int, end: int) -> None:
         return f"(hash({seed}) / 18446744073709551616.0)"
 
     lone = f"UNION ALL SELECT -1, {queries}, 0, 499" if end == rows // 10 else ""
+    layout = f"floor({uniform('page * 16 + 4')} * {layouts})::INTEGER AS layout," if layouts else ""
     temporary = path.with_suffix(".tmp")
     duckdb.connect(config={"threads": 1}).execute(
         f"""
@@ -53,6 +62,7 @@ def _write_pages(path: Path, rows: int, first: int, end: int) -> None:
                    'd' || lpad(((query * 9 + (slot + shift) % 14) % {queries * 7})::VARCHAR, 9, '0') AS doc_id,
                    (slot + 1)::INTEGER AS position,
                    context,
+                   {layout}
                    ({uniform("(page * 16 + slot) * 16 + 5")} < 0.5 / (slot + 1))::UTINYINT AS click
             FROM (
                 SELECT page,

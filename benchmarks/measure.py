@@ -19,11 +19,11 @@ def main(prepare: Callable[[str, str], Work]) -> None:
     """Called in the child: `prepare(name, path)` loads and warms up, the work it returns is measured."""
     name, path = sys.argv[2:4]
     work = prepare(name, path)
-    started = time.perf_counter()
+    started, used = time.perf_counter(), time.process_time()
     result = work()
-    seconds = time.perf_counter() - started
+    seconds, cpu = time.perf_counter() - started, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps({"seconds": seconds, "gib": peak, "result": result}))
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "gib": peak, "result": result}))
 
 
 def compare(module: str, names: list[str], path: str, repeats: int) -> dict[str, dict[str, Any]]:
@@ -38,6 +38,7 @@ def compare(module: str, names: list[str], path: str, repeats: int) -> dict[str,
     return {
         name: {
             "seconds": median(run["seconds"] for run in taken),
+            "cpu": median(run["cpu"] for run in taken),
             "gib": max(run["gib"] for run in taken),
             "result": taken[0]["result"],
         }

@@ -15,11 +15,13 @@ from worlds import counts_of
 from elute.cells.counts import Counts
 from elute.cells.formula import BiasFormula, tie_factors
 from elute.errors import EluteError
+from elute.estimate.models import tied
 from elute.estimate.models.pbm import PBM
+from elute.estimate.solve import conditional
 from elute.estimate.solve.boundary import NOWHERE, find_parts
 from elute.estimate.solve.effect_boundary import find_effect_parts
 from elute.estimate.solve.effect_errors import inform_effects
-from elute.estimate.solve.laplacian import grounded_laplacian
+from elute.estimate.solve.laplacian import conjugate_columns, diagonal, grounded_laplacian, multiply_columns
 from elute.estimate.solve.problem import pose
 from elute.identify.effects.design import build_design
 from reference.plain_glm import Table, find_covariance, find_highest_likelihood, is_finite
@@ -256,3 +258,40 @@ def test_effects_of_curves_slopes_and_joint_levels_are_contrasts_of_propensities
     assert sloped is not None
     slope = sloped.to_pylist()[0]
     assert slope["term"] == "linear(position)" and slope["position"] is None and slope["log_se"] > 0
+
+
+def test_errors_of_effects_that_are_drawn_are_near_those_that_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, counts, _ = draw_world(4, 60, 40)
+    exact = PBM(relevance_prior="none").fit(counts).effects_
+    monkeypatch.setattr(tied, "DENSE", 0)
+    model = PBM(relevance_prior="none").fit(counts)
+    drawn = model.effects_
+    assert exact is not None and drawn is not None
+    assert drawn.drop(["log_se"]).equals(exact.drop(["log_se"]))
+    reference = exact["reference"].to_numpy()
+    ratio = drawn["log_se"].to_numpy()[~reference] / exact["log_se"].to_numpy()[~reference]
+    assert (drawn["log_se"].to_numpy()[reference] == 0).all()
+    assert len(ratio) > 6 and np.abs(np.log(ratio)).max() < 0.2 and np.abs(np.log(ratio)).max() > 1e-6
+    np.testing.assert_allclose(drawn["log_se"].to_numpy(), exact["log_se"].to_numpy(), rtol=0.2)
+
+
+def test_columns_solved_side_by_side_are_solved_as_each_by_itself() -> None:
+    """Also where one of them is 0, or has no more than the null space to solve for."""
+    _, counts, _ = draw_world(9, 30, 10, cells=3)
+    rng = np.random.default_rng(0)
+    n, w = counts.n_factors, rng.gamma(1.0, 1.0, counts.n_cells)
+    cells = counts.offsets, counts.factor, w
+    dense = grounded_laplacian(*cells, np.arange(n, dtype=np.int32), n)
+    b = dense @ np.stack([rng.standard_normal(n), np.zeros(n), np.ones(n), rng.standard_normal(n)], axis=1)
+    np.testing.assert_allclose(multiply_columns(*cells, b), dense @ b, atol=1e-9)
+    found = conjugate_columns(lambda v: multiply_columns(*cells, v), b, diagonal(*cells, n), 1e-14, 1_000)
+    np.testing.assert_allclose(dense @ found, b, atol=1e-6)
+    assert not found[:, 1].any()
+
+
+def test_a_step_too_far_for_floating_point_is_no_error_and_not_taken() -> None:
+    cells = pose(draw_world(9, 30, 10, cells=3)[1], None).cells
+    n = len(GRID)
+    for log_o, finite in ((-2_000.0, False), (0.0, True)):
+        room = np.empty(len(cells.factor)), np.empty(n), np.empty(n)
+        assert np.isfinite(conditional.linearise(*cells, np.full(n, log_o), *room)) == finite

@@ -9,12 +9,19 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from elute.cells.formula import BiasFormula, BiasTerm, BiasVariable, tie_factors
+from elute.identify.effects import dense as dense_module
+from elute.identify.effects import elimination
+from elute.identify.effects import span as span_module
 from elute.identify.effects.classes import join_classes, number_classes, span_forest
-from elute.identify.effects.design import build_design
+from elute.identify.effects.design import EffectDesign, build_design
 from elute.identify.effects.span import find_span
+from elute.identify.generic.field import draw_prime
 from elute.kernels.forest import connect_cells
 from reference.plain_effects import (
     Row,
@@ -84,6 +91,72 @@ def test_thousand_random_logs_and_formulas_against_dense_rational_arithmetic() -
         seen["one" if len(set(found)) == 1 else "several"] += 1
         seen["beyond components"] += len(set(found)) < len(set(root))
     assert min(seen.values()) > 50, seen
+
+
+def test_sparse_elimination_against_dense_rational_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, without a forest: rows are eliminated as they are, the last columns densely."""
+    monkeypatch.setattr(span_module, "FEW", -1)
+    rng = np.random.default_rng(23)
+    seen = {"one": 0, "several": 0}
+    for _ in range(200):
+        factors, items = draw_log(rng)
+        terms = draw_terms(rng, len(factors[0]))
+        rows, design = code_overcomplete(factors, terms), build_design(to_table(factors), to_formula(terms))
+        echelon = reduce_rows(find_differences(items, rows))
+        span = span_forest(design, find_forest(items, len(factors)))
+        assert span.rank == len(echelon) == design.size - span.free.sum()
+        found = number_classes(span.key_factors(design))
+        for s, t in combinations(range(len(factors)), 2):
+            assert (found[s] == found[t]) == lies_in(echelon, subtract(rows[s], rows[t])), (factors, items, terms)
+        seen["one" if len(set(found)) == 1 else "several"] += 1
+    assert min(seen.values()) > 20, seen
+
+
+def draw_links(links: int) -> tuple[EffectDesign, NDArray[np.int64], NDArray[np.int64]]:
+    """Two large terms, linked at random: what is sparse fills up."""
+    rng = np.random.default_rng(links)
+    drawn = rng.permutation(8 * 8 * 40)[:1_500]
+    factors = [(int(t) % 8, int(t) // 8 % 8, int(t) // 64) for t in drawn]
+    left, right = rng.integers(0, len(factors), (2, links))
+    return build_design(to_table(factors), to_formula([(0, 2), (1, 2)])), left, right
+
+
+@pytest.mark.parametrize("links", [300, 600, 1_200])
+def test_both_eliminations_agree_where_much_is_left(links: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    design, left, right = draw_links(links)
+    found = []
+    for few in (-1, 10_000):
+        monkeypatch.setattr(span_module, "FEW", few)
+        span = find_span(design, left, right)
+        found.append((span.rank, number_classes(span.key_factors(design)).tolist()))
+    assert found[0] == found[1] and found[0][0] > 200
+
+
+def test_an_elimination_that_takes_too_long_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(span_module, "FEW", -1)
+    monkeypatch.setattr(elimination, "WORK", 0)
+    monkeypatch.setattr(elimination, "MOST", 0)
+    design, left, right = draw_links(600)
+    with pytest.raises(span_module.TooManyEffects, match=r"'a:c \+ b:c', of which \d+ effects remain") as caught:
+        find_span(design, left, right)
+    assert "\n" not in str(caught.value)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 14), st.integers(0, 2**32 - 1))
+def test_values_of_an_echelon_are_null_and_as_free_as_the_rank_says(columns: int, rows: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p = int(draw_prime(rng))
+    dense = rng.integers(-2, 3, (rows, columns)) * (rng.random((rows, columns)) < 0.4)
+    found = elimination.eliminate(csr_array(dense % p), p, rng)
+    assert found is not None
+    exact = find_rank([[Fraction(int(x)) for x in row] for row in dense])
+    assert found.find_free(columns).sum() == columns - exact
+    drawn = [found.draw(columns, rng, p) for _ in range(columns)]
+    for z in drawn:
+        assert not (dense.astype(object) @ z.astype(object) % p).any()
+    core = np.array(drawn, np.uint32)
+    assert len(dense_module.reduce_rows(core, p)) == columns - exact
 
 
 def test_one_effect_a_combination_gives_the_components() -> None:

@@ -17,9 +17,10 @@ from elute.estimate.models.pbm import PBM
 from elute.estimate.solve.problem import pose
 from elute.identify.effects.classes import join_classes
 from elute.identify.effects.constraints import constrain, join_factors
-from elute.identify.effects.design import build_design
+from elute.identify.effects.design import build_design, find_design
 from elute.identify.effects.independent import keep_independent
 from elute.kernels.forest import connect_cells
+from elute.repair.distortion import bases
 from elute.repair.distortion.bounds import merge_bound
 from elute.repair.distortion.paths import distance
 from elute.repair.distortion.places import ClassPlaces, find_scales, locate, measure_longest, span_pairs
@@ -216,8 +217,71 @@ def test_a_plan_says_what_it_does_to_relevance_and_its_file_keeps_it(tmp_path: P
     plan.save(tmp_path / "plan.json")
     again = MergePlan.load(tmp_path / "plan.json")
     assert isinstance(again, MergePlan) and again.consequence == found
-    with pytest.raises(EluteError, match="leave it out"):
-        elute.merge(log, bias="position + device", prefer="distortion")
+    other = elute.merge(log, bias="position + device", prefer="distortion")  # all pairs enter once: none is better
+    assert [(pair.a, pair.b) for pair in other.pairs] == [(pair.a, pair.b) for pair in plan.pairs]
+
+
+def draw_open(rng: np.random.Generator) -> tuple[pa.Table, np.ndarray, np.ndarray]:
+    """Factors that a formula ties, what class each is in, and features."""
+    factors, items = draw_case(rng)
+    table = pa.table({name: [row[at] for row in factors] for at, name in enumerate("abc")})
+    tied = tie_factors(table, BiasFormula.parse("a + linear(b) + c"))
+    offsets = np.cumsum([0, *map(len, items)])
+    flat = np.array([t for item in items for t in sorted(item)], np.int32)
+    root = connect_cells(offsets, flat, np.arange(len(factors), dtype=np.int32))
+    classes = np.unique(join_classes(root, tied), return_inverse=True)[1].astype(np.int32)
+    return tied, classes, rng.uniform(0, 1, (len(factors), 2))
+
+
+def measure_plainly(open_ways: np.ndarray, pairs: np.ndarray, cost: np.ndarray) -> float:
+    """The largest distance of two factors, each pair's difference entering as often as the equations say; infinite
+    where these leave something open. `open_ways`: by factor, what may be added to its logarithm, one column a way."""
+    rows = open_ways[pairs[:, 0]] - open_ways[pairs[:, 1]]
+    if abs(np.linalg.det(rows)) < 1e-9:
+        return np.inf
+    points = open_ways @ np.linalg.inv(rows) * cost
+    return float(np.abs(points[:, None] - points[None]).sum(axis=2).max())
+
+
+def test_the_least_distortion_is_that_of_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over all sets of pairs of factors. Found by exchange it may be worse, by no more than is said."""
+    rng, better, near, ways = np.random.default_rng(5), 0, 0, set()
+    for _ in range(30):
+        tied, classes, features = draw_open(rng)
+        root = np.unique(classes, return_index=True)[1][classes].astype(np.int32)
+        pairs, costs = find_minimum_merges(features, classes)
+        kept = keep_independent(pairs, root, tied)
+        pairs, costs = pairs[kept], costs[kept]
+        if not 0 < len(pairs) < 3:
+            continue
+        x = find_design(tied).matrix.toarray()  # type: ignore[union-attr]
+        _, size, vectors = np.linalg.svd(np.concatenate((x - x[root], np.zeros((x.shape[1], x.shape[1])))))
+        moves = x @ vectors[size < 1e-9].T
+        moves = moves - moves[0]
+        open_ways = (moves @ np.linalg.svd(moves)[2].T)[:, : len(pairs)]
+        every = np.array(list(combinations(range(len(classes)), 2)))
+        lengths = np.linalg.norm(features[every[:, 0]] - features[every[:, 1]], axis=1)
+        sets = [list(some) for some in combinations(range(len(every)), len(pairs))]
+        best = min(measure_plainly(open_ways, every[some], lengths[some]) for some in sets)
+        spanned = span_pairs(pairs, classes, tied)
+        assert isinstance(spanned, ClassPlaces)
+        least_cost = measure_longest(spanned, costs)
+        assert least_cost == pytest.approx(measure_plainly(open_ways, pairs, costs), rel=1e-6)
+        monkeypatch.setattr(bases, "_BASES", 10**9)
+        found = bases.find_least_distortion(features, classes, pairs, costs, spanned)
+        assert found.gap == 0
+        assert measure_longest(found.spanned, found.costs) == pytest.approx(best, rel=1e-6)
+        assert measure_plainly(open_ways, found.pairs, found.costs) == pytest.approx(best, rel=1e-6)
+        better += best < least_cost * 0.999
+        ways.add(len(pairs))
+        if len(pairs) > 1:
+            monkeypatch.setattr(bases, "_BASES", 0)
+            about = bases.find_least_distortion(features, classes, pairs, costs, spanned)
+            longest = measure_longest(about.spanned, about.costs)
+            assert about.gap is not None and best * (1 - 1e-6) <= longest <= least_cost * (1 + 1e-6)
+            assert longest <= best * (1 + about.gap) * (1 + 1e-6)
+            near += longest < best * 1.05
+    assert better > 3 and near > 3 and ways == {1, 2}
 
 
 def test_queries_flip_by_how_often_a_pair_enters() -> None:

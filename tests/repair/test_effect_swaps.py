@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 import elute
 from conftest import call_elute
+from elute.estimate.solve import resistance
 from elute.identify.effects.classes import join_pairs, root_classes
 from elute.identify.effects.design import find_design
+from elute.repair import budget
 from elute.repair.allowed import Allowed
 from elute.repair.swapping.exchange import show_exchanged
 from elute.repair.swapping.expected import expect
@@ -256,6 +258,18 @@ def test_a_budget_is_spent_where_effects_need_it(shifted: pa.Table) -> None:
     assert many < few
     random = elute.swap(check, share=0.3, budget=900, objective="mean")
     assert many <= random.forecast["largest_log_se"] * 1.02
+
+
+def test_a_budget_of_many_factors_is_spent_about_as_well(shifted: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rounds, from draws, as where factors are too many for a matrix of all."""
+    check = elute.check(shifted, bias=ADDITIVE)
+    few = elute.swap(check, share=0.3, budget=900)
+    monkeypatch.setattr(budget, "MOST_TIED", 0)
+    for effects in (resistance.DENSE_EFFECTS, 0):
+        monkeypatch.setattr(resistance, "DENSE_EFFECTS", effects)
+        many = elute.swap(check, share=0.3, budget=900)
+        assert sum(swap.impressions for swap in many.swaps) == 900 and many.parts_after == 1
+        assert many.forecast["largest_log_se"] < 1.15 * few.forecast["largest_log_se"]
 
 
 def test_names_and_the_order_of_rows_change_nothing(shifted: pa.Table, plan: elute.SwapPlan) -> None:

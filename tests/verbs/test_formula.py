@@ -11,14 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.table import Table
 
 import elute
 from elute.auditing.assumptions.tied.additivity import assess_additivity
 from elute.cells.counts import Counts, Membership
 from elute.cells.formula import BiasFormula, tie_factors
 from elute.cells.roles import resolve_roles
+from elute.checking import structures
 from elute.checking.check import check as check_structure
+from elute.cli.pages.structures import show_structures
 from elute.errors import EluteError
+from elute.identify.effects.span import TooManyEffects
+from elute.known import additivity
 from elute.log import as_log
 from elute.reporting.sections.assumptions import draw_evidence
 from elute.simulation.layouts import DEVICE_EFFECTS, simulate_layouts
@@ -283,3 +288,47 @@ def test_tied_counts_do_not_read_items_again(layouts: pa.Table, tmp_path: Path) 
         names = counts.items
     assert counts.tie(None).items is names
     assert counts.tie(BiasFormula.parse(ADDITIVE)) is counts
+
+
+def test_a_test_of_many_effects_is_that_of_few(layouts: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Step by step in place of one dense matrix: the same questions, and the same answers."""
+    counts = elute.read_log(layouts, bias=ADDITIVE).counts()
+    few = assess_additivity(counts, BiasFormula.parse(ADDITIVE))
+    monkeypatch.setattr(additivity, "_DENSE", 0)
+    many = assess_additivity(counts, BiasFormula.parse(ADDITIVE))
+    assert many.verdict == few.verdict and many.p_value == pytest.approx(few.p_value, rel=1e-4)
+    for one, other in zip(few.evidence, many.evidence, strict=True):
+        assert other["p_value"] == pytest.approx(one["p_value"], rel=1e-4)
+        assert {**one, "p_value": None} == {**other, "p_value": None}
+
+
+def test_a_structure_that_takes_too_long_is_named_and_left_out(
+    layouts: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise TooManyEffects("too many effects remain to be told apart")
+
+    monkeypatch.setattr(structures, "join_classes", refuse)
+    verdict = elute.check(layouts, bias=ADDITIVE, explore=True)
+    found = verdict.to_dict()
+    assert {one["note"] for one in found["structures"]} == {"too many effects remain to be told apart"}
+    assert found["proposal"] is None and not any(one["recoverable"] for one in found["structures"])
+    table = show_structures(verdict.structures or [])[0]
+    assert isinstance(table, Table)
+    assert {str(cell) for cell in table.columns[-1].cells} == {"not compared: too many effects"}
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("spark")
+def test_in_spark_the_fit_and_the_check_are_the_same(layouts: pa.Table, tmp_path: Path) -> None:
+    path = str(tmp_path / "log.parquet")
+    pq.write_table(layouts, path)
+    inside, outside = (elute.fit(path, bias=ADDITIVE, engine=engine) for engine in ("duckdb", "spark"))
+    assert inside.effects is not None and outside.effects is not None
+    for name in ("effect", "log_se"):
+        one, other = (fit.effects[name].to_numpy() for fit in (inside, outside) if fit.effects is not None)
+        np.testing.assert_allclose(one, other, rtol=2e-3, atol=1e-4)
+    own, others = (elute.check(path, bias=ADDITIVE, engine=engine).to_dict() for engine in ("duckdb", "spark"))
+    for name in ("effects", "components", "rung", "rankable_queries", "recoverable"):
+        assert own[name] == others[name]

@@ -19,6 +19,7 @@ from elute.estimate.solve.effect_boundary import find_problem_parts
 from elute.identify.components import Components, number_components
 from elute.identify.effects.classes import join_classes, span_forest
 from elute.identify.effects.design import EffectDesign, build_design
+from elute.identify.effects.span import TooManyEffects
 from elute.known.additivity import LEVEL, ColumnTest, assess_columns, build_null, list_untested
 from elute.known.precision import Precision, measure
 from elute.known.sample import sample_counts
@@ -28,17 +29,15 @@ from elute.progress import Progress, silent
 MOST = 4
 """Columns up to which structures with an interaction of two are tried."""
 
-_MEASURED = 5_000
-"""Effects, at most, of a structure that is also measured and tested: with more it is compared by what it determines."""
-
 
 class BiasStructure(NamedTuple):
-    """The verdict for one structure. `contradicted` is None where nothing richer could be tested."""
+    """The verdict for one structure. `contradicted` is None where nothing richer could be tested, `components` where it
+    would take too long to find them; `note` then says so."""
 
     formula: str
     columns: tuple[str, ...]
     effects: int
-    components: int
+    components: int | None
     rankable_share: float | None
     rung: Rung | None
     median_log_se: float | None
@@ -47,6 +46,7 @@ class BiasStructure(NamedTuple):
     p_value: float | None
     """The smallest of its tests, times their number."""
     tests: list[ColumnTest]
+    note: str | None = None
 
     @property
     def recoverable(self) -> bool:
@@ -90,11 +90,16 @@ def explore_structures(log: ClickLog, target: float | None, progress: Progress =
     for done, formula in enumerate(formulas):
         progress("trying structures of the bias columns", done, len(formulas))
         design = build_design(factors, formula).roughen()
-        found = number_components(join_classes(root, tie_factors(factors, formula)), log.survey.impressions)
         precision, tests = None, list[ColumnTest]()
         asks = span_forest(design, np.zeros_like(root)).rank
-        if sample is not None and target is not None and asks <= _MEASURED:
-            problem = replace(sample.problem, design=design, component=found.of_factor)
+        try:
+            found = number_components(join_classes(root, tie_factors(factors, formula)), log.survey.impressions)
+        except TooManyEffects as error:
+            judged.append((asks, _leave_out(formula, asks, str(error))))
+            continue
+        if sample is not None and target is not None:
+            tied = None if formula.saturated else design
+            problem = replace(sample.problem, design=tied, component=found.of_factor)
             posed = replace(sample, problem=problem, part=find_problem_parts(problem))
             precision = measure(posed, target, query=log.roles.query)
             tests = _test_columns(precision, design)
@@ -113,6 +118,11 @@ def _test_columns(precision: Precision, design: EffectDesign) -> list[ColumnTest
     cluster = np.arange(sample.problem.n_items) if sample.query is None else sample.query
     null = build_null(design, sample.problem.cells, precision.propensity, precision.apart, cluster)
     return [assess_columns(null, some) for some in left]
+
+
+def _leave_out(formula: BiasFormula, asks: int, why: str) -> BiasStructure:
+    """A structure that is not compared with others."""
+    return BiasStructure(str(formula), formula.columns, asks, None, None, None, None, None, None, None, [], why)
 
 
 def _judge(

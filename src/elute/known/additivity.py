@@ -29,6 +29,7 @@ from elute.cells.counts import Cells
 from elute.cells.formula import BiasFormula
 from elute.estimate.solve.effect_errors import inform_effects, tie
 from elute.estimate.solve.effects import EffectSpace
+from elute.estimate.solve.laplacian import conjugate_columns, diagonal, multiply_columns
 from elute.estimate.solve.problem import Floats
 from elute.identify.effects.design import EffectDesign
 from elute.known.dependence import ScoreParts
@@ -42,9 +43,11 @@ SHOWN = 6
 """Cells that are named, those farthest off first."""
 
 LEVEL = 0.05
-_SINGULAR = 1e-9
-_MOST_EFFECTS = 1_000
-"""Whose information is solved as one dense matrix; of more the log is not asked."""
+_DENSE = 1_000
+"""Effects up to which their information is one dense matrix; that of more is solved step by step."""
+_SINGULAR, _SINGULAR_STEPS = 1e-9, 1e-7
+"""Information on a question, of the most on any, that is rounding: of a dense matrix, and of steps."""
+_SHARE, _STEPS = 1e-10, 5_000
 _FEWEST = 10
 """Clusters for each question asked: with fewer none is."""
 
@@ -131,15 +134,10 @@ def find_bands(null: FormulaNull, column: str, most: int) -> Ints:
 
 def _test_columns(null: FormulaNull, extra: Floats) -> tuple[float | None, int]:
     """The p-value and how many questions were asked."""
-    n, known, scores = len(null.o), null.x.shape[1], null.scores
-    if known > _MOST_EFFECTS:
-        return None, 0
-    both = csr_array(hstack((null.x, csr_array(extra)), format="csr"))
-    inform = inform_effects(*null.cells[:2], null.w, both)
-    explained = np.linalg.lstsq(inform[:known, :known], inform[:known, known:], rcond=None)[0]
-    left = inform[known:, known:] - inform[known:, :known] @ explained
+    n, scores = len(null.o), null.scores
+    explained, left, least = _explain(null, extra)
     value, vector = np.linalg.eigh((left + left.T) / 2)
-    asks = vector[:, value > _SINGULAR * max(float(np.diagonal(inform).max(initial=0.0)), 1e-300)]
+    asks = vector[:, value > least]
     questions, clusters = asks.shape[1], scores.clusters
     if not questions or clusters < _FEWEST * questions:
         return None, questions
@@ -151,6 +149,25 @@ def _test_columns(null: FormulaNull, extra: Floats) -> tuple[float | None, int]:
     found = float(total @ np.linalg.pinv(spread, rcond=1e-12, hermitian=True) @ total)
     scaled = found * (clusters - questions) / (questions * (clusters - 1))
     return float(fdtrc(questions, clusters - questions, scaled)), questions
+
+
+def _explain(null: FormulaNull, extra: Floats) -> tuple[Floats, Floats, float]:
+    """I_XX⁻¹·I_XE, the information I_EE - I_EX·I_XX⁻¹·I_XE that is left to E, and how much of it is none."""
+    known, x, cells = null.x.shape[1], null.x, null.cells[:2]
+    if known <= _DENSE:
+        inform = inform_effects(*cells, null.w, csr_array(hstack((x, csr_array(extra)), format="csr")))
+        explained = np.asarray(
+            np.linalg.lstsq(inform[:known, :known], inform[:known, known:], rcond=None)[0], np.float64
+        )
+        left = inform[known:, known:] - inform[known:, :known] @ explained
+        return explained, left, _SINGULAR * max(float(np.diagonal(inform).max(initial=0.0)), 1e-300)
+    image = multiply_columns(*cells, null.w, extra)
+    both, own = np.asarray(x.T @ image), extra.T @ image
+    scale = x.power(2).T @ diagonal(*cells, null.w, len(null.o))
+    explained = conjugate_columns(
+        lambda v: np.asarray(x.T @ multiply_columns(*cells, null.w, x @ v)), both, scale, _SHARE, _STEPS
+    )
+    return explained, own - both.T @ explained, _SINGULAR_STEPS * max(float(np.diagonal(own).max()), 1e-300)
 
 
 def _list_cells(null: FormulaNull, columns: tuple[str, ...], block: Ints) -> tuple[float, list[dict[str, Any]]]:

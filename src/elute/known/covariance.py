@@ -11,17 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array
 
 from elute._util.threads import map_threads
 from elute.cells.counts import Cells
-from elute.estimate.solve.effect_errors import find_effect_covariance, tie
+from elute.estimate.solve.effect_errors import find_effect_covariance, quadratic, tie
 from elute.estimate.solve.effects import EffectSpace
 from elute.estimate.solve.laplacian import conjugate_gradients, diagonal, grounded_laplacian, multiply
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.standard_errors import invert_scaled, link_informed, project
 from elute.identify.effects.design import EffectDesign
 from elute.identify.information import find_references
+from elute.kernels.jit import jit
 from elute.kernels.unionfind import find_roots, singletons
 
 DENSE = 600
@@ -30,6 +31,9 @@ DENSE = 600
 DRAWS = 24
 
 _SEED = 0
+_AT_ONCE = 128
+"""Clusters whose effects are computed at a time: they stay in a core's cache."""
+
 _SHARE, _STEPS = 1e-4, 2_000
 
 
@@ -65,13 +69,44 @@ class Covariance(NamedTuple):
             out[inside] = rows @ (self.effects @ (rows.T @ contrast[inside]))
         return out
 
-    def spread(self, scores: csr_array) -> Floats:
-        """V·U of each row of `scores`, over the factors with a `row`; only where it is `held`."""
-        inside = self.row >= 0
-        if self.design is None or self.effects is None:
-            return np.asarray(scores[:, inside] @ self.matrix)
-        rows = self.design[inside]
-        return np.asarray(rows @ ((scores[:, inside] @ rows) @ self.effects).T).T
+    def sum_powers(self, scores: csr_array) -> tuple[Floats, Floats]:
+        """Of z = V·U, U each row of `scores`: Σ z² and Σ z⁴ by factor; only where it is `held`."""
+        squares, fourths, inside = np.zeros(len(self.row)), np.zeros(len(self.row)), self.row >= 0
+        rows = eye_array(int(inside.sum()), format="csr") if self.design is None else self.design[inside]
+        matrix, parts = self.matrix if self.effects is None else self.effects, _split_rows(rows)
+        scores = csr_array(scores[:, inside] @ rows)
+
+        def sum_some(own: tuple[int, int]) -> tuple[Floats, Floats]:
+            return _sum_powers(*parts, np.ascontiguousarray(np.asarray(scores[slice(*own)] @ matrix).T))
+
+        ranges = [(first, first + _AT_ONCE) for first in range(0, scores.shape[0], _AT_ONCE)]
+        for of_squares, of_fourths in map_threads(sum_some, ranges):
+            squares[inside] += of_squares
+            fourths[inside] += of_fourths
+        return squares, fourths
+
+
+def _split_rows(rows: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+
+
+@jit
+def _sum_powers(
+    indptr: NDArray[np.int64], indices: NDArray[np.int64], data: Floats, columns: Floats
+) -> tuple[Floats, Floats]:
+    """Σ z² and Σ z⁴ over the columns of z = rows · columns, which is never held."""
+    squares, fourths = np.zeros(indptr.shape[0] - 1), np.zeros(indptr.shape[0] - 1)
+    z = np.empty(columns.shape[1])
+    for row in range(squares.shape[0]):
+        z[:] = 0.0
+        for at in range(indptr[row], indptr[row + 1]):
+            share, own = data[at], columns[indices[at]]
+            for column in range(z.shape[0]):
+                z[column] += share * own[column]
+        squares[row] = np.dot(z, z)
+        z *= z
+        fourths[row] = np.dot(z, z)
+    return squares, fourths
 
 
 def measure_covariance(
@@ -96,7 +131,7 @@ def find_tied_covariance(
     rows = csr_array(space.x - space.x[reference])
     if len(space.kept) <= DENSE:
         effects = find_effect_covariance(*cells[:2], w, space, None)
-        variance = np.asarray((rows @ effects * rows.toarray()).sum(axis=1))
+        variance = quadratic(*_split_rows(rows), effects)
         return Covariance(np.where(tied, variance, np.nan), reference, row, np.empty((0, 0)), rows, effects)
     drawn = _draw_variances(cells, w, reference, space.x)
     return Covariance(np.where(tied, drawn, np.nan), reference, row, np.empty((0, 0)), rows)

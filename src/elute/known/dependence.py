@@ -31,12 +31,6 @@ from elute.known.covariance import Covariance
 _BORROWED = 20.0
 """Clusters' worth of the median effect in each."""
 
-_AT_ONCE = 20_000
-"""Clusters whose effects are computed at a time."""
-
-_NUMBERS = 12_000_000
-"""Effects of clusters on factors that are computed at a time where a formula ties these, however many they are."""
-
 FEWEST = 2
 """Clusters below which their dependence cannot be told, and is not taken in."""
 
@@ -107,19 +101,12 @@ def sum_squares(scores: ScoreParts, covariance: Covariance) -> tuple[Floats, Flo
     one factor do to another."""
     n, inside = len(covariance.variance), covariance.row >= 0
     table = csr_array((scores.amount, (scores.cluster, scores.factor)), shape=(scores.clusters, n))
+    if covariance.held:
+        return covariance.sum_powers(table)
     squares, fourths = np.zeros(n), np.zeros(n)
-    at_once = _AT_ONCE if covariance.effects is None else max(1, _NUMBERS // max(n, 1))
-    for first in range(0, scores.clusters, at_once):
-        part = table[first : first + at_once]
-        if covariance.held:
-            z = covariance.spread(part)
-            squares[inside] += (z**2).sum(axis=0)
-            fourths[inside] += (z**4).sum(axis=0)
-        else:
-            some = part[:, inside]
-            some.sum_duplicates()
-            squares[inside] += some.power(2).sum(axis=0)
-            fourths[inside] += some.power(4).sum(axis=0)
+    some = table[:, inside]
+    some.sum_duplicates()
+    squares[inside], fourths[inside] = some.power(2).sum(axis=0), some.power(4).sum(axis=0)
     return squares, fourths
 
 

@@ -113,7 +113,7 @@ def order_items(
         a, b = rows[:, :, None], rows[:, None, others]
         apart = component[a] != component[b]
         p = compare(shape, rate, evidence, a, b, signs)
-        p = np.where(apart, 0.5, p)
+        p = np.where(apart | np.isnan(p), 0.5, p)
         p[:, others, np.arange(len(others))] = np.nan  # itself
         place[rows], left[rows] = np.nanmean(p, axis=2), np.nanmean(4.0 * p * (1.0 - p), axis=2)
         sure = np.fmax(p, 1.0 - p)

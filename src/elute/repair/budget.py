@@ -2,8 +2,7 @@
 
 The swaps that join parts come first; then the budget goes to the pairs of item and factor that most lower the largest
 (or the mean) standard error among factors. Of few factors the whole covariance is at hand, and grants go one by one to
-the best pair (`spending.few`). Of many it is drawn, and rounds go to many pairs at once (`spending.many`), but where a
-formula ties them: its few effects have a covariance that is at hand.
+the best pair (`spending.few`). Of many it is drawn, and rounds go to many pairs at once (`spending.many`).
 
 No pair gets more than the traffic of its query allows. What is promised is computed afresh from the whole impressions
 that were given out.
@@ -34,7 +33,7 @@ Ints = NDArray[np.int64]
 
 
 MOST_TIED = 3_000
-"""Factors that a formula ties, whose covariance is held as one dense matrix."""
+"""Factors up to which they are few where a formula ties them."""
 
 
 class Spending(NamedTuple):
@@ -73,11 +72,6 @@ def spend(
             f"{budget:,} impressions are too few for {len(links.item):,} connecting swaps; raise `budget=`"
         )
     n = len(cells.propensity)
-    if design is not None and n > MOST_TIED:
-        raise EluteError(
-            f"`budget=` is divided among {MOST_TIED:,} factors at most where a formula ties them, and these are {n:,}: "
-            "plan without it, or join the columns of `bias=` by commas"
-        )
     effect = np.broadcast_to(np.asarray(dispersion, np.float64), n)
     before = _find_errors(Supply(cells, cells.component, NO_CANDIDATES), cells, cells.component, effect, design, seed)
 
@@ -90,7 +84,8 @@ def spend(
     supply.give(np.arange(len(first)), first)
     ground = find_ground(supply.get_cells(), cells.propensity, label, design)
     supply.leave_out(~ground.tied)
-    give = spend_on_few if design is not None or ground.free.sum() <= DENSE else spend_on_many
+    few = DENSE if design is None else MOST_TIED
+    give = spend_on_few if ground.free.sum() <= few else spend_on_many
     give(supply, ground, effect, budget - int(first.sum()), objective, np.random.default_rng(seed))
 
     chosen = np.flatnonzero(supply.given)

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from elute.checking.check import Check
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
+from elute.identify.effects.constraints import join_factors
 from elute.kernels.merge import merge_factors
 from elute.progress import Progress, silent
+from elute.repair.distortion.bases import find_least_distortion
 from elute.repair.distortion.centre import find_least_diameter
 from elute.repair.distortion.fields import (
     CURVE,
@@ -33,7 +35,7 @@ from elute.repair.distortion.fields import (
 )
 from elute.repair.distortion.flips import find_flips
 from elute.repair.distortion.paths import span_components
-from elute.repair.distortion.places import Spanned, locate, measure_longest, span_pairs
+from elute.repair.distortion.places import MOST_PAIRS, ClassPlaces, Spanned, locate, measure_longest, span_pairs
 from elute.repair.features import bias_features
 from elute.repair.merge_plan import bound_merges, find_needed_merges, make_plan, name_scale
 from elute.repair.plan import MergePlan
@@ -51,6 +53,7 @@ class _Tree(NamedTuple):
     costs: Floats
     exact: bool
     spanned: Spanned
+    gap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ def weigh_merges(
         raise EluteError(f"no plan of least '{prefer}'; there are: cost, distortion")
     known = bias_features(check.counts.factors, features, vectors, weights)
     trees = list(_find_trees(check, known))
+    if not trees and prefer == "distortion":
+        raise EluteError(f"`prefer='distortion'` weighs {MOST_PAIRS:,} pairs under a formula at most: leave it out")
     if not trees:
         pairs, costs = find_needed_merges(check, known)
         return make_plan(check, pairs, costs, None, date)
@@ -143,20 +148,35 @@ def weigh_merges(
 
 def _find_trees(check: Check, features: Floats) -> Iterator[_Tree]:
     """The tree of least cost, and that of least distortion where it is another: better by distance, or by pairs on
-    the longest path, and not one that makes the same factors share a propensity, which is the same fit. Under a formula
-    the pairs of least cost alone; nothing where they are too many to be weighed."""
+    the longest path, and not one that makes the same factors share a propensity, which is the same fit. Nothing where
+    pairs under a formula are too many to be weighed."""
     component, factors = check.found.of_factor, check.log.survey.factors
     pairs, costs = find_needed_merges(check, features)
     spanned = span_pairs(pairs, component, factors)
     if spanned is None:
         return
     yield _Tree("least cost", pairs, costs, True, spanned)
-    if len(pairs) < 2 or check.log.roles.formula is not None:
+    if isinstance(spanned, ClassPlaces):
+        yield from _find_better_basis(check, features, pairs, costs, spanned)
+        return
+    if len(pairs) < 2:
         return
     other, other_costs, exact = find_least_diameter(features, component, pairs, costs)
     same = np.array_equal(merge_factors(len(component), pairs), merge_factors(len(component), other))
     if not same and _measure(other, other_costs, component) < _measure(pairs, costs, component):
         yield _Tree("least distortion", other, other_costs, exact, span_components(other, component))
+
+
+def _find_better_basis(
+    check: Check, features: Floats, pairs: Ints, costs: Floats, spanned: ClassPlaces
+) -> Iterator[_Tree]:
+    """The pairs of least distortion under a formula, where they are others and better."""
+    factors = check.log.survey.factors
+    found = find_least_distortion(features, check.found.of_factor, pairs, costs, spanned)
+    same = np.array_equal(join_factors(factors, pairs), join_factors(factors, found.pairs))
+    before, after = measure_longest(spanned, costs), measure_longest(found.spanned, found.costs)
+    if not same and float(f"{after:.6e}") < float(f"{before:.6e}"):
+        yield _Tree("least distortion", found.pairs, found.costs, found.gap == 0, found.spanned, found.gap or None)
 
 
 def _measure(pairs: Ints, costs: Floats, component: NDArray[np.int32]) -> tuple[float, float]:
@@ -176,6 +196,7 @@ def _weigh_tree(orders: _Orders, tree: _Tree, relevance: Floats | None, unit: fl
         longest_distance=measure_longest(tree.spanned, tree.costs),
         unit=unit or None,
         distortion=_distort(measure_longest(tree.spanned, length), orders.find_flips(tree, length, relevance)),
+        gap=tree.gap,
     )
 
 

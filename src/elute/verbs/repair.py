@@ -56,14 +56,12 @@ def merge(
 
     The plan says what it does to relevance (`plan.consequence`), and `plan.flips` when each query's order flips; for
     that the position-based model is fitted under it, unless `consequence` is false. `prefer="distortion"` plans the
-    tree whose longest path is shortest in place of the cheapest. Where a formula ties factors a plan is the cheapest
-    set of equal pairs that determines all ratios.
+    tree whose longest path is shortest in place of the cheapest. Where a formula ties factors a plan is a set of equal
+    pairs that determines all ratios: the cheapest, or the one by which they are off least.
     """
     verdict = as_check(check, progress=progress, **columns)
     names, vectors = _features(verdict, bias_features)
     known = None if propensity is None else given.align_propensity(verdict, propensity)
-    if prefer == "distortion" and verdict.log.roles.formula is not None:
-        raise EluteError("`prefer='distortion'` weighs trees of pairs, which a formula does without: leave it out")
     if consequence:
         plan = weigh_merges(
             verdict,

@@ -43,12 +43,18 @@ def _tabulate_distortion(consequence: Consequence) -> Table:
     return table
 
 
+def _qualify(one: Alternative) -> str:
+    if one.exact:
+        return ""
+    return " (about)" if one.gap is None else f" (about: its distance is at most {one.gap:.0%} above the least)"
+
+
 def _tabulate_alternatives(alternatives: tuple[Alternative, ...]) -> Table:
     table = _make_table("tree of", "cost", "longest path", "its distance", "ratios off by up to", "queries in order")
     for one in alternatives:
         at = find_standard(one.distortion)
         table.add_row(
-            f"{one.name}{', this plan' if one.chosen else ''}{'' if one.exact else ' (about)'}",
+            f"{one.name}{', this plan' if one.chosen else ''}{_qualify(one)}",
             f"{one.cost:.4g}",
             f"{one.longest_path:,}",
             f"{one.longest_distance:.4g}",

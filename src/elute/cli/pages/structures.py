@@ -59,6 +59,11 @@ def show_structures(structures: list[BiasStructure]) -> list[RenderableType]:
         "contradicted by",
     )  # fmt: skip
     for one in structures:
+        if one.components is None:
+            table.add_row(
+                Text(one.formula), format_count(one.effects), "", "", "", "", Text("not compared: too many effects")
+            )
+            continue
         mark = Text(one.rung or "linked") if one.recoverable else Text("apart", style="red")
         error = "" if one.median_log_se is None else f"{one.median_log_se:.2g}"
         figures = format_count(one.effects), format_count(one.components), format_share(one.rankable_share), error

@@ -33,6 +33,7 @@ from elute.estimate.priors.gamma import Population
 from elute.estimate.priors.smooth import build_smooth_prior
 from elute.estimate.priors.strength import Criterion, profile_score
 from elute.estimate.solve import conditional
+from elute.estimate.solve.effect_errors import EffectErrors
 from elute.estimate.solve.effect_table import tabulate_effects
 from elute.estimate.solve.interior import BARRIER, maximise
 from elute.estimate.solve.likelihood import log_likelihood
@@ -102,6 +103,7 @@ class PBM(Estimator):
         self._root: csr_array | None = None
         self._by_partition: FitByPartition | None = None
         self._last_posterior: tuple[Problem, Beta, Floats, Posterior] | None = None
+        self._effect_errors: EffectErrors | None = None
 
     @property
     def prior_(self) -> Priors:
@@ -206,7 +208,7 @@ class PBM(Estimator):
         """The propensities alone."""
         if self.prior not in (None, "smooth"):
             raise EluteError(f"no prior '{self.prior}' on propensities; there is: smooth")
-        self._strengths, self._root = None, None
+        self._strengths, self._root, self._effect_errors = None, None, None
         terms = build_smooth_prior(problem) if self.prior == "smooth" and problem.design is None else None
         limits = self.tolerance, self.max_iter, self.progress
         held = self._held_priors[0] if self._held_priors else None
@@ -227,12 +229,10 @@ class PBM(Estimator):
         """Of a formula: `term`, bias columns, `effect, log_se, reference, determined`; None without one."""
         if self._by_partition is not None:
             return self._by_partition.tabulate_effects()
-        design = self._problem.design
-        if design is None:
-            return None
-        weights = self._weigh(self._problem, self._scaled, self.relevance_values_)
-        errors = find_tied_errors(self._problem, self._scaled, *weights, self._root)[1]
-        return tabulate_effects(design, self._problem.component, self._scaled, errors)
+        if (design := self._problem.design) and self._effect_errors is None:  # they come with those of factors
+            self._errors(self._problem, self._scaled, self.relevance_values_)
+        errors = self._effect_errors
+        return errors and design and tabulate_effects(design, self._problem.component, self._scaled, errors)
 
     def estimate_items(self, problem: Problem, o: Floats) -> Floats:
         """Relevance at the scale of these propensities, with the prior on it if there is one."""
@@ -251,7 +251,7 @@ class PBM(Estimator):
 
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
         known = problem, propensity, *self._weigh(problem, propensity, relevance), self._root
-        found = variances(*known) if problem.design is None else find_tied_errors(*known)[0]
+        found, self._effect_errors = (variances(*known), None) if problem.design is None else find_tied_errors(*known)
         if self._beta is None:
             return np.sqrt(found.of_factors), np.sqrt(1.0 / found.mass + found.through_factors)
         own = self.item_log_variance(problem, propensity, relevance)
@@ -286,8 +286,8 @@ class PBM(Estimator):
             raise EluteError(f"no prior '{self.relevance_prior}' on relevance; there are: auto, beta, none")
         if self._held_priors:
             return self._held_priors[1] is not None
-        few = {"beta": True, "auto": median_clicks < FEW_CLICKS, "none": False}[self.relevance_prior]
-        return bool(few and any_clicks)
+        few = {"beta": True, "auto": median_clicks < FEW_CLICKS, "none": False}
+        return bool(few[self.relevance_prior] and any_clicks)
 
     def _fit_beta(self, problem: Problem, found: Factors) -> Beta:
         if self._held_priors and self._held_priors[1]:

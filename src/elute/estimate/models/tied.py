@@ -17,6 +17,7 @@ from elute.estimate.solve.effect_errors import (
     exact_variances,
     find_effect_covariance,
     sample_variances,
+    take_root,
     tie,
 )
 from elute.estimate.solve.effects import EffectSpace
@@ -98,14 +99,14 @@ def find_tied_errors(
     span, with_reference = tie(design, offsets, factor, w, reference)
     tied = with_reference & (propensity > 0)
     space = extend_space(design, span, _find_prior(design)[1])
-    covariance = np.empty((0, 0))
     if len(space.kept) <= DENSE:
         covariance = find_effect_covariance(offsets, factor, w, space, root)
         of_factors, of_items = exact_variances(offsets, factor, own, reference, space, covariance)
+        of_effects = take_root(covariance)
     else:
-        of_factors, of_items = sample_variances(offsets, factor, w, own, reference, space, root)
+        of_factors, of_items, of_effects = sample_variances(offsets, factor, w, own, reference, space, root)
     where = find_informed_factor(offsets, factor, own)
     known = (where >= 0) & tied[where]
     mass = np.where(known, masses(offsets, own), np.nan)
     found = Variances(np.where(tied, of_factors, np.nan), np.where(known, of_items, np.nan), mass)
-    return found, EffectErrors(span, space, covariance)
+    return found, EffectErrors(span, space, of_effects)

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, eye_array
 from elute.cells.partitions import Partitions
 from elute.estimate.partitioned.items import FactorInformation, FittedFactors, InformationTask, NoiseTask
 from elute.estimate.partitioned.work import Flags
-from elute.estimate.solve.effect_errors import EffectErrors
+from elute.estimate.solve.effect_errors import EffectErrors, take_root
 from elute.estimate.solve.effects import EffectSpace
 from elute.estimate.solve.laplacian import conjugate_gradients
 from elute.estimate.solve.problem import Codes, Floats
@@ -41,7 +41,7 @@ def estimate_precision(
         x = effects.space.x
         rows = csr_array(x[free] - x[reference[free]])
         inverse = invert_scaled(np.asarray(x.T @ (precision.matrix @ x)))
-        return tied, row, np.asarray(rows @ (rows @ inverse).T), False, effects._replace(covariance=inverse)
+        return tied, row, np.asarray(rows @ (rows @ inverse).T), False, effects._replace(root=take_root(inverse))
     if len(precision.matrix):
         return tied, row, invert_scaled(np.ascontiguousarray(precision.matrix[np.ix_(free, free)])), False, None
     at_once = max(1, min(DRAWS, _LARGEST // n))
@@ -50,6 +50,8 @@ def estimate_precision(
         for first in range(0, DRAWS, at_once)
     ]
     drawn = np.concatenate(groups, axis=1)
+    if effects is not None:
+        effects, drawn = effects._replace(root=drawn / np.sqrt(DRAWS)), np.asarray(effects.space.x @ drawn)
     return tied, row, drawn - drawn[reference], True, effects
 
 
@@ -61,7 +63,7 @@ def _draw_vectors(
     seed: int,
     effects: EffectErrors | None,
 ) -> Floats:
-    """Vectors whose covariance is that of log o, by column."""
+    """Vectors whose covariance is that of log o, or of effects where a formula ties them, by column."""
     noise, diagonal = partitions.map_reduce(NoiseTask(fitted, draws, seed), np.add), precision.diagonal
     x = eye_array(len(diagonal), format="csr") if effects is None else effects.space.x
 
@@ -71,4 +73,4 @@ def _draw_vectors(
 
     scale = np.repeat(x.power(2).T @ diagonal, draws)
     found = conjugate_gradients(product, np.asarray(x.T @ noise).ravel(), scale, 1e-6, _CG_STEPS).x
-    return np.asarray(x @ found.reshape(x.shape[1], draws))
+    return np.asarray(found.reshape(x.shape[1], draws))

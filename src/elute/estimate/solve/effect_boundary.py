@@ -28,7 +28,7 @@ from elute.estimate.solve.boundary import (
     group_by_clicks,
 )
 from elute.estimate.solve.problem import Codes, Problem
-from elute.identify.effects.classes import number_classes
+from elute.identify.effects.classes import link_alike, number_classes
 from elute.identify.effects.design import EffectDesign
 from elute.identify.effects.span import Span, find_span
 
@@ -64,8 +64,7 @@ class ClickTies(NamedTuple):
 def tie_clicked(design: EffectDesign, group: Codes) -> ClickTies:
     """`group`: the smallest factor of those that items clicked under both join. Only cells that lead from one class to
     another can let effects run off: hardly any, on most logs."""
-    joined = np.flatnonzero(group != np.arange(len(group)))
-    links = np.stack((joined, group[joined].astype(np.int64)), axis=1)
+    links = link_alike(design, group)
     span = find_span(design, links[:, 0], links[:, 1])
     return ClickTies(links, span, number_classes(span.key_factors(design)))
 

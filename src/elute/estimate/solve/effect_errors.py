@@ -13,25 +13,40 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from elute.estimate.solve.effects import EffectSpace
-from elute.estimate.solve.laplacian import conjugate_gradients, diagonal, multiply
+from elute.estimate.solve.laplacian import conjugate_columns, diagonal, multiply_columns
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.standard_errors import DRAWS, invert_scaled, item_means, link_informed, project
 from elute.identify.effects.classes import span_forest
 from elute.identify.effects.design import EffectDesign
 from elute.identify.effects.span import Span
+from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import find_roots, singletons
 
 DENSE = 1_000
 _SEED, _SHARE, _CG_STEPS = 0, 1e-6, 10_000
+_AT_ONCE = 20
+"""Draws that are solved for side by side."""
+_ROWS = 10_000
+"""Combinations whose errors are computed at a time."""
 
 
 class EffectErrors(NamedTuple):
-    """What is determined, the effects that this makes, and their covariance; empty where it was sampled."""
+    """What is determined, the effects that this makes, and a root R of their covariance RRᵀ, one row an effect: exact,
+    or of draws."""
 
     span: Span
     space: EffectSpace
-    covariance: Floats
+    root: Floats
+
+    def find_errors(self, rows: csr_array) -> Floats:
+        """Of combinations of the effects, one a row."""
+        return np.concatenate(
+            [
+                np.sqrt(((rows[at : at + _ROWS] @ self.root) ** 2).sum(axis=1))
+                for at in range(0, max(rows.shape[0], 1), _ROWS)
+            ]
+        )
 
 
 def tie(
@@ -49,8 +64,9 @@ def inform_effects(offsets: NDArray[np.int64], factor: Codes, w: Floats, x: csr_
     """XᵀLX, over the first rows of X: factors."""
     n = x.shape[0]
     mass = np.bincount(factor, w, minlength=n)
-    out = np.asarray((x.T @ (diags_array(mass) @ x)).toarray())
-    _subtract_means(offsets, factor, w, *_parts(x), out)
+    out, parts = np.asarray((x.T @ (diags_array(mass) @ x)).toarray()), _parts(x)
+    for less in map_blocks(lambda _, own: _square_means(own, factor, w, *parts, x.shape[1]), offsets):
+        out -= less
     return out
 
 
@@ -63,6 +79,14 @@ def find_effect_covariance(
         of_prior = root @ space.x
         matrix += (of_prior.T @ of_prior).toarray()
     return invert_scaled(matrix)
+
+
+def take_root(covariance: Floats) -> Floats:
+    """R with RRᵀ the covariance; NaN where that is."""
+    if not np.isfinite(covariance).all():
+        return np.full_like(covariance, np.nan)
+    value, vector = np.linalg.eigh(covariance)
+    return np.asarray(vector * np.sqrt(np.maximum(value, 0.0)))
 
 
 def exact_variances(
@@ -93,24 +117,29 @@ def sample_variances(
     reference: NDArray[np.int64],
     space: EffectSpace,
     root: csr_array | None,
-) -> tuple[Floats, Floats]:
-    """Variances by factor and item, from draws."""
+) -> tuple[Floats, Floats, Floats]:
+    """Variances by factor and item, from draws, and a root of the effects' covariance."""
     rng, x, n = np.random.default_rng(_SEED), space.x, len(reference)
-    of_prior = csr_array((0, x.shape[1])) if root is None else csr_array(root @ x)
-    scale = (x[:n].power(2)).T @ diagonal(offsets, factor, w, n) + (of_prior.power(2)).sum(axis=0)
-    of_factors, of_items = np.zeros(n), np.zeros(len(offsets) - 1)
+    of_prior, rows = csr_array((0, x.shape[1])) if root is None else csr_array(root @ x), csr_array(x[:n])
+    scale = (rows.power(2)).T @ diagonal(offsets, factor, w, n) + (of_prior.power(2)).sum(axis=0)
+    of_factors, of_items, drawn = np.zeros(n), np.zeros(len(offsets) - 1), np.empty((x.shape[1], DRAWS))
 
     def product(v: Floats) -> Floats:
-        return np.asarray(x[:n].T @ multiply(offsets, factor, w, x[:n] @ v) + of_prior.T @ (of_prior @ v))
+        return np.asarray(rows.T @ multiply_columns(offsets, factor, w, rows @ v) + of_prior.T @ (of_prior @ v))
 
-    for _ in range(DRAWS):
-        noise = x[:n].T @ project(offsets, factor, w, rng.standard_normal(len(w)), n)
-        noise = noise + of_prior.T @ rng.standard_normal(of_prior.shape[0])
-        u = x[:n] @ conjugate_gradients(product, noise, scale, _SHARE, _CG_STEPS).x
-        u -= u[reference]
-        of_factors += u**2 / DRAWS
-        of_items += item_means(offsets, factor, own, u) ** 2 / DRAWS
-    return of_factors, of_items
+    def draw() -> Floats:
+        noise = rows.T @ project(offsets, factor, w, rng.standard_normal(len(w)), n)
+        return np.asarray(noise + of_prior.T @ rng.standard_normal(of_prior.shape[0]))
+
+    for first in range(0, DRAWS, _AT_ONCE):
+        noise = np.stack([draw() for _ in range(_AT_ONCE)], axis=1)
+        found = conjugate_columns(product, noise, scale, _SHARE, _CG_STEPS)
+        drawn[:, first : first + _AT_ONCE] = found
+        moved = rows @ found
+        for u in (moved - moved[reference]).T:
+            of_factors += u**2 / DRAWS
+            of_items += item_means(offsets, factor, own, u) ** 2 / DRAWS
+    return of_factors, of_items, drawn / np.sqrt(DRAWS)
 
 
 @jit
@@ -153,27 +182,29 @@ def _add_rows(
 
 
 @jit
-def _subtract_means(
+def _square_means(
     offsets: NDArray[np.int64],
     factor: Codes,
     w: Floats,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int64],
     data: Floats,
-    out: Floats,
-) -> None:
-    """Less, for every item, v·vᵀ/S with v = Σ w·X_t and S = Σ w."""
-    sums, met, seen = np.zeros(out.shape[0]), np.zeros(out.shape[0], np.bool_), np.empty(out.shape[0], np.int64)
+    size: int,
+) -> Floats:
+    """Σ v·vᵀ/S over items, with v = Σ w·X_t and S = Σ w of each."""
+    out = np.zeros((size, size))
+    sums, met, seen = np.zeros(size), np.zeros(size, np.bool_), np.empty(size, np.int64)
     for item in range(offsets.shape[0] - 1):
         begin, end = offsets[item], offsets[item + 1]
         total, n = _add_rows(factor[begin:end], w[begin:end], indptr, indices, data, sums, met, seen)
         for a in range(n):
             share = sums[seen[a]] / total if total > 0.0 else 0.0
             for b in range(n):
-                out[seen[a], seen[b]] -= share * sums[seen[b]]
+                out[seen[a], seen[b]] += share * sums[seen[b]]
         for a in range(n):
             sums[seen[a]] = 0.0
             met[seen[a]] = False
+    return out
 
 
 @jit

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
 
-from elute.estimate.solve.effect_errors import EffectErrors, quadratic
+from elute.estimate.solve.effect_errors import EffectErrors
 from elute.estimate.solve.problem import Codes, Floats
 from elute.identify.effects.design import EffectDesign, TermColumns
 
@@ -43,10 +43,7 @@ def _tabulate_term(design: EffectDesign, one: TermColumns, found: Floats, errors
         determined &= np.asarray(exact.sum(axis=1)).ravel() % p == 0
     inside = np.flatnonzero(space.kept < design.size)
     kept = csr_array((rows @ design.follow()[one.start : one.stop])[:, space.kept[inside]])
-    error = np.full(len(determined), np.nan)
-    if len(errors.covariance):
-        own = np.ascontiguousarray(errors.covariance[np.ix_(inside, inside)])
-        error = np.sqrt(quadratic(kept.indptr.astype(np.int64), kept.indices.astype(np.int64), kept.data, own))
+    error = errors._replace(root=errors.root[inside]).find_errors(kept)
     speaks = determined | (one.term.variables[0].kind == "smooth")
     named = {part.column for part in one.term.variables if part.kind != "linear"}
     columns = {

@@ -56,6 +56,31 @@ def _multiply(offsets: Offsets, factor: Codes, weight: Floats, v: Floats) -> Flo
     return out
 
 
+def multiply_columns(offsets: Offsets, factor: Codes, weight: Floats, v: Floats) -> Floats:
+    """L·v of every column of v, whose rows are read once for all of them."""
+    return np.asarray(sum(map_blocks(lambda _, own: _multiply_columns(own, factor, weight, v), offsets)))
+
+
+@jit
+def _multiply_columns(offsets: Offsets, factor: Codes, weight: Floats, v: Floats) -> Floats:
+    out, mean = np.zeros_like(v), np.empty(v.shape[1])
+    for item in range(offsets.shape[0] - 1):
+        begin, end = offsets[item], offsets[item + 1]
+        total = weight[begin:end].sum()
+        if total == 0.0:
+            continue
+        mean[:] = 0.0
+        for cell in range(begin, end):
+            share, row = weight[cell] / total, v[factor[cell]]
+            for column in range(mean.shape[0]):
+                mean[column] += share * row[column]
+        for cell in range(begin, end):
+            row, image = v[factor[cell]], out[factor[cell]]
+            for column in range(mean.shape[0]):
+                image[column] += weight[cell] * (row[column] - mean[column])
+    return out
+
+
 @jit
 def diagonal(offsets: Offsets, factor: Codes, weight: Floats, n_factors: int) -> Floats:
     """The diagonal of L; each item's part as w·(the others' weights)/(all weights), which does not cancel."""
@@ -135,6 +160,38 @@ def conjugate_gradients(
         direction = z + (following / along) * direction
         along = following
     return LinearSolution(x, energy, max_steps, False)
+
+
+def conjugate_columns(
+    product: Callable[[Floats], Floats], b: Floats, scale: Floats, share: float, max_steps: int
+) -> Floats:
+    """`conjugate_gradients` for the columns of `b` side by side: until the last steps' gains are within `share` for all
+    of them."""
+    inverse = (1.0 / np.where(scale > 0, scale, 1.0))[:, None]
+    x, residual = np.zeros_like(b), b.copy()
+    direction = inverse * residual
+    along = (residual * direction).sum(axis=0)
+    floor = np.maximum(along * np.finfo(np.float64).eps ** 2, _NOTHING)
+    gains: list[Floats] = []
+    energy = np.zeros_like(along)
+    for step in range(1, max_steps + 1):
+        image = product(direction)
+        curvature = (direction * image).sum(axis=0)
+        goes_on = (along > floor) & (curvature > 0.0)
+        if not goes_on.any():
+            break
+        length = np.divide(along, curvature, out=np.zeros_like(along), where=goes_on)
+        x += length * direction
+        residual -= length * image
+        gains.append(length * along)
+        energy += gains[-1]
+        if step > _DELAY and (np.sum(gains[-_DELAY:], axis=0) <= share * energy).all():
+            break
+        z = inverse * residual
+        following = (residual * z).sum(axis=0)
+        direction = z + np.divide(following, along, out=np.zeros_like(along), where=goes_on) * direction
+        along = following
+    return x
 
 
 def solve(

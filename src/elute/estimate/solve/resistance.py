@@ -11,20 +11,23 @@ of 1/L_kk in the variance: near 1 for factors that hang on little of their own, 
 on until that is 5% at most for 95% of the factors and for the one of largest error: 32 to 224 draws, and at 224 it is
 below 5% for all.
 
-Where a formula ties factors V = X(XᵀLX)⁻¹Xᵀ, which is computed for any number of them.
+Where a formula ties factors V = X(XᵀLX)⁻¹Xᵀ. Up to `DENSE_EFFECTS` effects that is computed for any number of factors;
+beyond, all of it is drawn.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
 
-from elute.estimate.solve.effect_errors import inform_effects, tie
+from elute.estimate.solve.effect_errors import inform_effects, quadratic, tie
 from elute.estimate.solve.effects import EffectSpace
-from elute.estimate.solve.laplacian import diagonal, grounded_laplacian
+from elute.estimate.solve.laplacian import conjugate_columns, diagonal, grounded_laplacian, multiply_columns
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.standard_errors import invert_scaled, link_informed, project
 from elute.identify.effects.design import EffectDesign
@@ -33,10 +36,12 @@ from elute.kernels.solver import Solver
 from elute.kernels.unionfind import find_roots, singletons
 
 DENSE = 600
+DENSE_EFFECTS = 3_000
 OFF = 0.05
 """Share of itself by which a drawn standard error may be off, as a standard deviation."""
 
 MOST_DRAWS = 200
+_STEPS = 10_000
 _AT_ONCE = 32
 _LEFT = 0.01
 """Energy that a solution may lack: a tenth of a standard error, over all factors together."""
@@ -92,7 +97,41 @@ def invert_grounded(cells: WeightedCells, ground: Ground) -> Floats:
     return out
 
 
-def draw_noise(solver: Solver, number: int, rng: np.random.Generator) -> Floats:
+class TiedSolver:
+    """Solves as `Solver` does, where a formula ties factors: V·b. Few effects have a matrix that is factorised once."""
+
+    def __init__(self, cells: WeightedCells, x: csr_array):
+        self.offsets, self.factor, self.w = cells
+        self.n_factors, self._x = x.shape[0], x
+        self._scale = x.power(2).T @ diagonal(*cells, self.n_factors)
+        self._factorised = None
+        if x.shape[1] <= DENSE_EFFECTS:
+            root = np.sqrt(np.where(self._scale > 0, self._scale, 1.0))
+            with suppress(LinAlgError):  # singular but for rounding: steps do
+                self._factorised = root, cho_factor(inform_effects(*cells, x) / np.outer(root, root))
+
+    def solve(self, b: Floats, left: float) -> Floats:
+        """V·b for the columns of `b`. `left`: the share of a column's energy bᵀVb that may be missing."""
+        x, right = self._x, np.asarray(self._x.T @ b)
+        if self._factorised is not None:
+            root, matrix = self._factorised
+            return np.asarray(x @ (cho_solve(matrix, right / root[:, None]) / root[:, None]))
+
+        def product(v: Floats) -> Floats:
+            return np.asarray(x.T @ multiply_columns(self.offsets, self.factor, self.w, x @ v))
+
+        return np.asarray(x @ conjugate_columns(product, right, self._scale, left, _STEPS))
+
+
+AnySolver = Solver | TiedSolver
+
+
+def make_solver(cells: WeightedCells, ground: Ground, seed: int = 0) -> AnySolver:
+    """For V·b, whether a formula ties factors or not."""
+    return Solver(*cells, len(ground.tied), seed) if ground.x is None else TiedSolver(cells, ground.x)
+
+
+def draw_noise(solver: AnySolver, number: int, rng: np.random.Generator) -> Floats:
     """Bᵀz, one a column."""
     out = np.empty((solver.n_factors, number))
     for column in range(number):
@@ -101,9 +140,11 @@ def draw_noise(solver: Solver, number: int, rng: np.random.Generator) -> Floats:
     return out
 
 
-def estimate_variances(solver: Solver, ground: Ground, noise: Floats, u: Floats) -> tuple[Floats, Floats]:
+def estimate_variances(solver: AnySolver, ground: Ground, noise: Floats, u: Floats) -> tuple[Floats, Floats]:
     """Variances from draws u = L⁺·noise, and how much of each had to be drawn: 1 - h."""
     free = ground.free
+    if ground.x is not None:
+        return np.where(free, ((u - u[ground.reference]) ** 2).mean(axis=1), 0.0), free.astype(np.float64)
     scale = np.where(free, diagonal(solver.offsets, solver.factor, solver.w, len(free)), 1.0)
     own = np.where(free, 1.0 / scale, 0.0)
     others = ((u - own[:, None] * noise - u[ground.reference]) ** 2).mean(axis=1)
@@ -114,9 +155,14 @@ def estimate_variances(solver: Solver, ground: Ground, noise: Floats, u: Floats)
 def find_variances(cells: WeightedCells, ground: Ground, seed: int = 0) -> Floats:
     """By factor, against its reference; NaN where nothing ties the two."""
     free = ground.free
-    if free.sum() <= DENSE or ground.x is not None:
+    if ground.x is not None and ground.x.shape[1] <= DENSE_EFFECTS:
+        rows = csr_array(ground.x - ground.x[ground.reference])
+        covariance = invert_scaled(inform_effects(*cells, ground.x))
+        variance = quadratic(rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data, covariance)
+        return np.where(ground.tied, variance, np.nan)
+    if free.sum() <= DENSE:
         return np.where(ground.tied, np.diagonal(invert_grounded(cells, ground)), np.nan)
-    rng, solver = np.random.default_rng(seed), Solver(*cells, len(free), seed)
+    rng, solver = np.random.default_rng(seed), make_solver(cells, ground, seed)
     total, draws, off = np.zeros(len(free)), 0, np.inf
     while off > OFF and draws < MOST_DRAWS:
         noise = draw_noise(solver, _AT_ONCE, rng)

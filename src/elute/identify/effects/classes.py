@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elute.identify.effects.design import EffectDesign, find_design
 from elute.identify.effects.span import Span, find_span
-from elute.kernels.forest import merge_edges, spanning_edges
+from elute.kernels.forest import merge_edges
 
 
 def join_classes(root: NDArray[np.int32], factors: pa.Table) -> NDArray[np.int32]:
@@ -20,8 +20,17 @@ def join_classes(root: NDArray[np.int32], factors: pa.Table) -> NDArray[np.int32
 
 def span_forest(design: EffectDesign, root: NDArray[np.int32]) -> Span:
     """What the components of a graph tell of effects."""
-    links = spanning_edges(root)
-    return find_span(design, links[:, 1], links[:, 0])
+    return find_span(design, *link_alike(design, root).T)
+
+
+def link_alike(design: EffectDesign, root: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The fewest pairs of factors that say as much as the components of a graph: neighbours in an order in which these
+    have most effects in common, so that differences are of few effects."""
+    terms = sorted(design.terms, key=lambda one: len(one.example))
+    keys: list[NDArray[np.integer]] = [*(one.level for one in terms), root]
+    order = np.lexsort(keys)
+    same = np.flatnonzero(root[order[1:]] == root[order[:-1]])
+    return np.stack((order[same + 1], order[same]), axis=1)
 
 
 def number_classes(keys: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsqr
 
-from elute.identify.effects.classes import span_forest
+from elute.identify.effects.classes import link_alike, span_forest
 from elute.identify.effects.design import EffectDesign, find_design
 from elute.identify.effects.span import find_coordinates
-from elute.kernels.forest import spanning_edges
 
 Ints = NDArray[np.int64]
 
@@ -40,8 +39,8 @@ def keep_independent(pairs: NDArray[np.integer], root: NDArray[np.int32], factor
     kept = np.zeros(len(pairs), np.bool_)
     if not missing or not len(pairs):
         return kept
-    links = spanning_edges(root)
-    at, p = find_coordinates(design, links[:, 1], links[:, 0], missing)
+    links = link_alike(design, root)
+    at, p = find_coordinates(design, links[:, 0], links[:, 1], missing)
     some, ends = np.unique(pairs, return_inverse=True)
     at = at[some]
     for number, (a, b) in enumerate(ends.reshape(-1, 2)):
@@ -73,8 +72,8 @@ def compare_pairs(pairs: NDArray[np.integer], root: NDArray[np.int32], factors: 
     if design is None:
         number = np.unique(np.sort(root[pairs], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
         return Comparisons(number, np.ones(len(pairs)))
-    links = spanning_edges(root)
-    at, p = find_coordinates(design, links[:, 1], links[:, 0], _KEYS)
+    links = link_alike(design, root)
+    at, p = find_coordinates(design, links[:, 0], links[:, 1], _KEYS)
     apart = (at[pairs[:, 0]] - at[pairs[:, 1]]) % p
     once, same = np.unique(apart, axis=0, return_inverse=True)
     inverse = np.array([pow(max(one, 1), -1, p) for one in once[:, 0].tolist()], np.int64)

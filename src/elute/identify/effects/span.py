@@ -10,7 +10,8 @@ otherwise but by chance, of 1 in a prime. Two vectors, each modulo a prime of it
 
 Rows with one entry, or two that cancel, only say that effects are equal: union–find. Then a forest over the levels of
 the largest term leaves combinations of rows along its cycles, in which that term has no part; random ones of these,
-one more than there are effects left, have the rank of all but by chance. They are what is eliminated.
+a few more than there are effects left, have the rank of all but by chance. They are what is eliminated. Where that
+leaves many effects, rows are eliminated as they are (`elimination`).
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from elute.errors import EluteError
+from elute.identify.effects.dense import reduce_rows, solve_rows
 from elute.identify.effects.design import EffectDesign
+from elute.identify.effects.elimination import eliminate
 from elute.identify.effects.forest import Forest, combine_cycles, grow_forest, spread_values
-from elute.identify.generic.field import draw_prime, invert
-from elute.kernels.jit import jit
+from elute.identify.generic.field import Field, draw_prime
 from elute.kernels.unionfind import find_roots, join_edges, singletons
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MOST = 3_000
-"""Effects, beyond those of the largest term and those that are plainly equal, up to which they are eliminated."""
+FEW = 500
+"""Effects, beyond those of the largest term and those that are plainly equal, up to which a forest goes first."""
 
 _MORE = 4
 """Combinations of rows beyond as many as there are effects."""
@@ -40,6 +42,10 @@ _MORE = 4
 _DRAWS, _ATTEMPTS = 2, 8
 _PASSES = 100
 _SEED = 0
+
+
+class TooManyEffects(EluteError):
+    """What a log determines of a formula would take too long to find."""
 
 
 class Span(NamedTuple):
@@ -106,19 +112,23 @@ def _draw_null(
     heads = np.flatnonzero(group[:size] == np.arange(size))
     inside = heads[(heads >= main.start) & (heads < main.stop)]
     rest = heads[(heads < main.start) | (heads >= main.stop)]
-    if len(rest) > MOST:
-        raise EluteError(
-            f"`bias=` is '{design.formula}', of which {len(rest):,} effects remain to be told apart, more than "
-            f"{MOST:,}; leave out the term with most values, or join it to another by ':'"
-        )
-    forest = _grow(rows, inside, size, p)
-    core, pivots = _eliminate(forest, csr_array(rows[:, rest]), p, rng)
-    z = np.zeros((count, size + 1), np.int64)
-    others = csr_array(rows[:, rest])
+    z, free = np.zeros((count, size + 1), np.int64), np.zeros(size, np.bool_)
+    if len(rest) > FEW:
+        echelon = eliminate(csr_array(rows[:, heads]), p, rng)
+        if echelon is None:
+            raise TooManyEffects(
+                f"`bias=` is '{design.formula}', of which {len(heads):,} effects remain to be told apart, more than "
+                "can be; leave out the term with most values, or join it to another by ':'"
+            )
+        for one in z:
+            one[heads] = echelon.draw(len(heads), rng, p)
+        free[heads] = echelon.find_free(len(heads))
+        return size - int(free.sum()), free, z[:, group[:size]]
+    forest, others = _grow(rows, inside, size, p), csr_array(rows[:, rest])
+    core, pivots = _reduce_cycles(forest, others, p, rng)
     for one in z:
-        one[rest] = _solve(core, pivots, rng.integers(0, p, len(rest)), p)
+        one[rest] = solve_rows(core, pivots, rng.integers(0, p, len(rest)), p)
         one[inside] = spread_values(forest, _multiply(others, one[rest], p), rng, p)
-    free = np.zeros(size, np.bool_)
     free[rest[np.setdiff1d(np.arange(len(rest)), pivots)]] = True
     free[inside[forest.is_root[:-1]]] = True
     return size - int(free.sum()), free, z[:, group[:size]]
@@ -177,54 +187,14 @@ def _grow(rows: csr_array, inside: Ints, size: int, p: int) -> Forest:
     return grow_forest(find_ends(1), find_ends(p - 1), len(inside) + 1)
 
 
-def _eliminate(forest: Forest, rest: csr_array, p: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def _reduce_cycles(forest: Forest, rest: csr_array, p: int, rng: np.random.Generator) -> tuple[Field, Ints]:
     """Echelon form of the rows along the forest's cycles, and its pivots."""
     columns = rest.shape[1]
     cycles = int(forest.closes.sum())
     if not columns or not cycles:
-        return np.empty((0, columns), np.int64), np.empty(0, np.int64)
+        return np.empty((0, columns), np.uint32), np.empty(0, np.int64)
     weights = rng.integers(0, p, (min(columns, cycles) + _MORE, cycles))
-    rest = csr_array(rest)
     core = combine_cycles(
         forest, weights, rest.indptr.astype(np.int64), rest.indices.astype(np.int64), rest.data, columns, p
-    )
-    return core, _reduce(core, p)
-
-
-@jit
-def _reduce(matrix: Ints, p: int) -> Ints:
-    """Bring a matrix into echelon form, pivots 1; gives their columns."""
-    pivots = np.empty(min(matrix.shape[0], matrix.shape[1]), np.int64)
-    rank = 0
-    for column in range(matrix.shape[1]):
-        found = rank
-        while found < matrix.shape[0] and matrix[found, column] == 0:
-            found += 1
-        if found == matrix.shape[0]:
-            continue
-        for j in range(column, matrix.shape[1]):
-            matrix[rank, j], matrix[found, j] = matrix[found, j], matrix[rank, j]
-        scale = np.int64(invert(np.uint64(matrix[rank, column]), np.uint64(p)))
-        for j in range(column, matrix.shape[1]):
-            matrix[rank, j] = matrix[rank, j] * scale % p
-        for row in range(rank + 1, matrix.shape[0]):
-            times = p - matrix[row, column]
-            if times < p:
-                for j in range(column, matrix.shape[1]):
-                    matrix[row, j] = (matrix[row, j] + times * matrix[rank, j]) % p
-        pivots[rank] = column
-        rank += 1
-        if rank == matrix.shape[0]:
-            break
-    return pivots[:rank].copy()
-
-
-@jit
-def _solve(core: Ints, pivots: Ints, values: Ints, p: int) -> Ints:
-    """`values` with those at pivots such that all rows are 0 on them."""
-    for rank in range(pivots.shape[0] - 1, -1, -1):
-        total = 0
-        for j in range(pivots[rank] + 1, values.shape[0]):
-            total = (total + core[rank, j] * values[j]) % p
-        values[pivots[rank]] = (p - total) % p
-    return values
+    ).astype(np.uint32)
+    return core, reduce_rows(core, p)

@@ -80,6 +80,8 @@ class Alternative:
     unit: float | None
     """None: all distances are 0, and each pair differs by δ."""
     distortion: tuple[Distortion, ...]
+    gap: float | None = None
+    """Where it is not exact under a formula: by which share of itself the longest distance may be too long, at most."""
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Self:

@@ -20,13 +20,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
-from scipy.sparse.linalg import lsqr
+from scipy.sparse import csc_array, csr_array
+from scipy.sparse.linalg import splu
 from scipy.spatial.distance import cdist
 
-from elute.identify.effects.classes import root_classes
+from elute.estimate.solve.effects import EffectSpace
+from elute.identify.effects.classes import link_alike, root_classes
 from elute.identify.effects.design import EffectDesign, find_design
-from elute.kernels.forest import spanning_edges
+from elute.identify.effects.span import find_span
 from elute.repair.distortion.paths import (
     Distances,
     Floats,
@@ -38,12 +39,12 @@ from elute.repair.distortion.paths import (
     span_components,
 )
 
-MOST_PAIRS = 100
+MOST_PAIRS = 1_000
 """Pairs under a formula of which places are found."""
 
 _SIGNS = 10
 _ROWS = 500
-_TIGHT, _ROUNDS, _DIGITS = 1e-14, 20_000, 9
+_DIGITS = 9
 
 
 class ClassPlaces(NamedTuple):
@@ -64,16 +65,17 @@ def span_pairs(pairs: Ints, component: NDArray[np.integer], factors: pa.Table) -
 
 
 def _place_components(design: EffectDesign, pairs: Ints, component: NDArray[np.integer]) -> ClassPlaces:
-    x, links = design.matrix, spanning_edges(root_classes(component))
     first = np.unique(component, return_index=True)[1]
-    system = csr_array(vstack([x[links[:, 1]] - x[links[:, 0]], x[pairs[:, 0]] - x[pairs[:, 1]]], format="csr"))
-    at = np.zeros((len(first), len(pairs)))
-    for number in range(len(pairs)):
-        right = np.zeros(system.shape[0])
-        right[len(links) + number] = 1.0
-        moved = x @ lsqr(system, right, atol=_TIGHT, btol=_TIGHT, iter_lim=_ROUNDS)[0]
-        at[:, number] = np.round(moved[first] - moved[first[0]], _DIGITS)
-    return ClassPlaces(at)
+    links = np.concatenate((link_alike(design, root_classes(component)), pairs))
+    x = EffectSpace.of(design, find_span(design, links[:, 0], links[:, 1])).x
+    system = csr_array(x[links[:, 0]] - x[links[:, 1]])
+    solver = splu(csc_array(system.T @ system))
+    right = np.zeros((len(links), len(pairs)))
+    right[len(links) - len(pairs) :] = np.eye(len(pairs))
+    found = solver.solve(system.T @ right)
+    found += solver.solve(system.T @ (right - system @ found))
+    moved = x[first] @ found
+    return ClassPlaces(np.round(moved - moved[0], _DIGITS))
 
 
 def find_scales(pairs: Ints, spanned: Spanned, log_propensity: Floats, origin: int) -> tuple[Floats, Floats]:
@@ -94,6 +96,13 @@ def measure_longest(spanned: Spanned, length: Floats) -> float:
         return float(np.ptp(points @ signs.T, axis=0).max())
     blocks = (points[row : row + _ROWS] for row in range(0, len(points), _ROWS))
     return max(float(cdist(block, points, "cityblock").max()) for block in blocks)
+
+
+def find_farthest(spanned: ClassPlaces, length: Floats) -> tuple[int, int]:
+    """Two components that are about as far from each other as any: the farthest from the first one, and from that."""
+    points = spanned.at * length
+    start = int(np.abs(points - points[0]).sum(axis=1).argmax())
+    return start, int(np.abs(points - points[start]).sum(axis=1).argmax())
 
 
 def locate(spanned: Spanned, length: Floats) -> Distances:

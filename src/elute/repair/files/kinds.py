@@ -90,6 +90,7 @@ _ALTERNATIVE = record(
         "unit": _SOME,
         "distortion": _DISTORTION,
     },
+    {"gap": maybe(number(0))},
     closed=True,
 )
 _CONSEQUENCE: dict[str, Kind] = {

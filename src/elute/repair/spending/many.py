@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.estimate.solve.resistance import Ground, draw_noise, estimate_variances
-from elute.kernels.solver import Solver
+from elute.estimate.solve.resistance import AnySolver, Ground, draw_noise, estimate_variances, make_solver
 from elute.repair.spending.objective import POWER, Objective, compute_gradient
 from elute.repair.spending.share import Offers, share_out, top_up
 from elute.repair.spending.supply import Supply, measure_contrasts
@@ -33,12 +32,12 @@ def spend_on_many(
 ) -> None:
     """Give out `budget`, as far as candidates can take it."""
     powers = np.linspace(_FIRST, _LAST, ROUNDS) if objective == "max" else np.full(ROUNDS, POWER[objective])
-    all_given = Solver(*supply.imagine_all(budget), len(ground.tied))
+    all_given = make_solver(supply.imagine_all(budget), ground)
     floor, _ = _estimate(all_given, ground, rng)
     remaining = budget
     for done, power in enumerate(powers):
         cells = supply.get_cells()
-        solver = Solver(*cells, len(ground.tied), done)
+        solver = make_solver(cells, ground, done)
         variance, draws = _estimate(solver, ground, rng)
         gradient = dispersion * compute_gradient(dispersion * variance, dispersion * floor, power)
         columns = solver.solve(_draw_contrasts(gradient, ground, rng), _LEFT)
@@ -55,7 +54,7 @@ def spend_on_many(
         remaining -= int(shared.sum())
 
 
-def _estimate(solver: Solver, ground: Ground, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _estimate(solver: AnySolver, ground: Ground, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Variances against references, and the draws that they come from."""
     noise = draw_noise(solver, _DRAWS, rng)
     draws = solver.solve(noise, _LEFT)
