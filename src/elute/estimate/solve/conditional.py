@@ -113,7 +113,7 @@ def linearise(
     scale: Floats,
 ) -> float:
     """The conditional likelihood; weights by cell, and by factor its gradient and the diagonal of L. Minus infinity
-    where a step went so far that all of an item's propensities are 0 in floating point."""
+    where a step went too far."""
     o = np.exp(log_o)
     right[:] = 0.0
     scale[:] = 0.0
