@@ -1,0 +1,56 @@
+"""Periods in time: dates where their names are such, the step between them, and what figures are regressed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+TREND, WEEKS = 14, 21
+"""Periods of a baseline from which it has a trend, and days from which it has days of the week: thrice each."""
+
+_DAY = timedelta(days=1)
+
+
+def read_times(names: Sequence[str]) -> list[datetime] | None:
+    """By ISO 8601, which orders them as their text does; None where a name is no date."""
+    try:
+        found = [datetime.fromisoformat(name) for name in names]
+    except ValueError:
+        return None
+    return None if any(time.tzinfo != found[0].tzinfo for time in found) else found
+
+
+def find_step(times: Sequence[datetime] | None) -> timedelta | None:
+    """The time from one period to the next, in most cases; None where it cannot be told."""
+    if times is None or len(times) < 3:
+        return None
+    steps = sorted(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+    return steps[len(steps) // 2] if steps[0] > timedelta(0) else None
+
+
+def count_missing(times: Sequence[datetime] | None, at: int, step: timedelta | None) -> int:
+    """Periods that should lie between one and the one before."""
+    if times is None or step is None or at == 0:
+        return 0
+    return max(0, round((times[at] - times[at - 1]) / step) - 1)
+
+
+def design(times: Sequence[datetime] | None, keep: Flags, at: int) -> Floats:
+    """A row for every period: the mean, a trend (0 at the period `at`) and days of the week. The last two are zeros
+    where the baseline `keep` is too short to tell."""
+    n = len(keep)
+    columns = np.zeros((n, 8))
+    columns[:, 0] = 1.0
+    if keep.sum() >= TREND:
+        columns[:, 1] = (np.arange(n) - at) / n
+    if times is not None and keep.sum() >= WEEKS and find_step(times) == _DAY:
+        weekday = np.array([time.weekday() for time in times])
+        if (np.bincount(weekday[keep], minlength=7) > 1).all():
+            columns[:, 2:] = (weekday[:, None] == np.arange(1, 7)) - 1 / 7
+    return columns

@@ -1,0 +1,101 @@
+"""The figures of every period that are tested: how much more or less than the reference, and the variance of that.
+
+All are ratios r of what was counted to what was to be expected. Counts are skewed, r^(2/3) of a Poisson count hardly is:
+so a figure is y = 3/2·(r^(2/3) - 1), which near r = 1 is log r, with the variance of r.
+
+The reference is the same for all periods, those that are judged included: so none is treated otherwise than the rest,
+and what it has wrong is the same in all and cancels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from elute.watching.observed import Codes, Floats, Observed, count_even, count_links, score
+
+_UNKNOWN = 1e4
+"""Variance of what nothing tells."""
+_EDGE = 0.05
+"""Least variance of one item's being moved or not: where all are, one that is not would be infinitely surprising."""
+FEW = 0.1
+"""Variance from which on a figure tells too little to be tested: that of ten clicks."""
+POOR = 0.25
+"""Variance from which on a period tells too little to be in a baseline."""
+
+
+class Figure(NamedTuple):
+    """By period, and by group where there are groups: the figure, its sampling variance, the ratio behind it."""
+
+    y: Floats
+    variance: Floats
+    ratio: Floats
+
+
+class Figures(NamedTuple):
+    """`traffic`: impressions. `level`: clicks at fixed items, all positions together; `curve`: each group beside the
+    level, `clicks` without that. `links`: items that were shown in more than one place. `even`: doubled counts."""
+
+    traffic: Figure
+    level: Figure
+    curve: Figure
+    clicks: Figure
+    links: Figure
+    even: Figure
+    observed: Floats
+    expected: Floats
+    moved: Floats
+    """By period and group: clicks, those expected at fixed items, and items that link the group to others."""
+
+
+def to_figure(ratio: Floats, variance: Floats) -> Figure:
+    """Of ratios."""
+    return Figure(1.5 * (np.cbrt(np.maximum(ratio, 0.0)) ** 2 - 1), variance, ratio)
+
+
+def to_ratio(y: Floats) -> Floats:
+    """Back from a figure."""
+    return np.asarray(np.maximum(1 + y / 1.5, 0.0) ** 1.5)
+
+
+def measure_figures(seen: Observed, o: Floats, group: Codes, groups: int) -> Figures:
+    """`o`: propensities by factor, of all periods together. `group`: by factor."""
+    shown = np.bincount(seen.period, seen.impressions, seen.periods)
+    typical = float(np.exp(np.log(np.maximum(shown, 1)).mean())) if len(shown) else 1.0
+    traffic = Figure(np.log(np.maximum(shown, 1) / typical), 1 / np.maximum(shown, 1), shown / typical)
+    scores = score(seen, o, group, groups)
+    unit = np.eye(groups) / _UNKNOWN
+    covariance = np.linalg.inv(scores.information + unit)
+    surplus = scores.observed - scores.expected
+    change = (covariance @ surplus[..., None])[..., 0]
+    own = np.diagonal(covariance, axis1=1, axis2=2)
+    amount = (scores.information + unit).sum((1, 2))
+    clicks, level = to_figure(1 + change, own), to_figure(1 + surplus.sum(1) / amount, 1 / amount)
+    beside = Figure(
+        clicks.y - level.y[:, None],
+        np.maximum(own - 1 / amount[:, None], 1e-9),
+        np.divide(clicks.ratio, level.ratio[:, None], out=np.ones_like(own), where=level.ratio[:, None] > 0),
+    )
+    links = count_links(seen, group, groups)
+    cells, even = count_even(seen)
+    return Figures(
+        traffic,
+        level,
+        beside,
+        clicks,
+        _compare_shares(links.moved, links.movable),
+        _compare_shares(even, cells),
+        scores.observed,
+        scores.expected,
+        links.moved,
+    )
+
+
+def _compare_shares(some: Floats, of: Floats) -> Figure:
+    """A share of each period against that of all of them."""
+    share = np.divide(some.sum(0) + 0.5, of.sum(0) + 1.0)
+    expected = of * share
+    variance = np.maximum(1 - share, _EDGE) / np.maximum(expected, 1 / _UNKNOWN)
+    # half a count on both sides: where hardly any is expected, one is no surprise
+    return to_figure((some + 0.5) / (expected + 0.5), np.minimum(variance, _UNKNOWN))
