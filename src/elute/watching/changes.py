@@ -7,14 +7,18 @@
 | `curve` | propensities, beside that level | the curve of the baseline: jointly, and position by position |
 | `links` | items shown in several places, by place | as many as in the baseline, or more |
 | `doubled` | cells with even counts | as many as in the baseline, or fewer |
+| `click_rate_week`, `curve_week` | the same of the last 7 periods together | that of the baseline before them |
 
 The joint test of the curve turns the t of each position into the normal score with the same chance, and sums the squares.
 Positions may move together; how much so, the residuals of the baseline tell: Box's approximation (1954) gives the sum the
 degrees of freedom that it then has. A change of one position is found sooner by itself: the curve has changed if either
 says so, at half the level each.
 
-False alarms: each test of each period has the level (alarms a year)/365/5. So no more than that many alarms a year are
-to be expected of daily parts in which nothing happens, however the five depend on each other.
+A change that one day is too short for shows over a week. Days of one week may be alike, which a baseline of four cannot
+tell: so the variance between days is taken in whole, as if all seven had moved together, and only that of sampling falls.
+
+False alarms: each test of each period has the level (alarms a year)/365/7. So no more than that many alarms a year are
+to be expected of daily parts in which nothing happens, however the tests, and the days, depend on each other.
 """
 
 from __future__ import annotations
@@ -31,7 +35,9 @@ from elute.watching.calendar import design
 from elute.watching.figures import FEW, POOR, Figure, Figures
 from elute.watching.prediction import Flags, Floats, Prediction, predict
 
-TESTS = ("traffic", "click_rate", "curve", "links", "doubled")
+TESTS = ("traffic", "click_rate", "curve", "links", "doubled", "click_rate_week", "curve_week")
+WEEK = 7
+"""Periods that the last two look at together."""
 PERIODS = 365
 """In which false alarms are counted: a year of days."""
 LEAST = 7
@@ -57,52 +63,70 @@ def find_level(false_alarms: float) -> float:
     return false_alarms / PERIODS / len(TESTS)
 
 
-def choose_baselines(periods: int, judged: Sequence[int], baseline: int, usable: Flags) -> NDArray[np.int64]:
-    """For each period to be judged those before it, at most so many and without those that are not `usable`; -1 where
-    there are fewer."""
-    chosen = np.full((len(judged), baseline), -1)
-    for row, at in enumerate(judged):
-        own = np.flatnonzero(usable[:at])[-baseline:]
-        chosen[row, : len(own)] = own
-    return chosen
+def choose_baselines(first: NDArray[np.int64], baseline: int) -> NDArray[np.int64]:
+    """Those before each of some periods, at most so many; -1 where there are fewer."""
+    before = first[:, None] - np.arange(baseline, 0, -1)
+    return np.where(before >= 0, before, -1)
 
 
 def judge(
-    figures: Figures, times: Sequence[datetime] | None, judged: Sequence[int], baselines: NDArray[np.int64]
+    figures: Figures, times: Sequence[datetime] | None, judged: Sequence[int], baseline: int
 ) -> dict[str, Judged]:
-    """Every test of each of the periods `judged`, with its row of `baselines`."""
-    periods = len(figures.traffic.y)
-    x = np.zeros((len(judged), periods, 8))
-    for row, at in enumerate(judged):
-        keep = np.zeros(periods, np.bool_)
-        keep[baselines[row][baselines[row] >= 0]] = True
-        x[row] = design(times, keep, at)
-    new, there = np.asarray(judged, np.int64), baselines >= 0
-    rows = np.arange(len(new))[:, None]
-
-    def predict_of(figure: Figure) -> Prediction:
-        y, s = (
-            part.reshape(periods, -1)[np.maximum(baselines, 0)].swapaxes(1, 2) for part in (figure.y, figure.variance)
-        )
-        y_new, s_new = (part.reshape(periods, -1)[new] for part in (figure.y, figure.variance))
-        keep = there[:, None, :] & (s <= POOR)
-        x_old, x_new = x[rows, np.maximum(baselines, 0)][:, None], x[rows[:, 0], new][:, None]
-        found = predict(y, s, keep, x_old, y_new, s_new, x_new, _FREEDOM)
-        return found._replace(t=np.where(s_new <= FEW, found.t, np.nan))
-
-    def judge_alone(figure: Figure, side: int = 0) -> Judged:
-        found = predict_of(figure)
-        p, tested = found.p(side), np.isfinite(found.t)
-        times_tried = np.maximum(tested.sum(1), 1)
-        return Judged(np.minimum(1.0, p.min(1, initial=1.0) * times_tried), tested.any(1), found, side)
-
+    """Every test of each of the periods `judged`, against so many before it."""
+    day = _Setting.make(times, len(figures.traffic.y), judged, baseline, 1)
+    week = _Setting.make(times, len(figures.traffic.y), judged, baseline, WEEK)
     return {
-        "traffic": judge_alone(figures.traffic),
-        "click_rate": judge_alone(figures.level),
-        "curve": _judge_jointly(judge_alone(figures.curve)),
-        "links": judge_alone(figures.links, -1),
-        "doubled": judge_alone(figures.even, 1),
+        "traffic": _judge_alone(day, figures.traffic),
+        "click_rate": _judge_alone(day, figures.level),
+        "curve": _judge_jointly(_judge_alone(day, figures.curve)),
+        "links": _judge_alone(day, figures.links, -1),
+        "doubled": _judge_alone(day, figures.even, 1),
+        "click_rate_week": _judge_alone(week, figures.level),
+        "curve_week": _judge_jointly(_judge_alone(week, figures.curve)),
     }
+
+
+class _Setting(NamedTuple):
+    """Of each judged period: which are looked at together, which are its baseline (-1: there is none), and the design's
+    rows of all periods."""
+
+    new: NDArray[np.int64]
+    baselines: NDArray[np.int64]
+    x: Floats
+
+    @classmethod
+    def make(
+        cls, times: Sequence[datetime] | None, periods: int, judged: Sequence[int], baseline: int, span: int
+    ) -> _Setting:
+        new = np.asarray(judged, np.int64)[:, None] - np.arange(span)[::-1]
+        baselines = choose_baselines(new[:, 0], baseline)
+        x = np.zeros((len(new), periods, 8))
+        for row, own in enumerate(baselines):
+            keep = np.zeros(periods, np.bool_)
+            keep[own[own >= 0]] = True
+            x[row] = design(times, keep, judged[row])
+        return cls(new, baselines, x)
+
+    def predict(self, figure: Figure) -> Prediction:
+        """By judged period and group. Periods that are looked at together count by what each tells."""
+        y, s = (part.reshape(len(part), -1) for part in (figure.y, figure.variance))
+        rows, old, new = np.arange(len(self.new))[:, None], np.maximum(self.baselines, 0), np.maximum(self.new, 0)
+        weight = 1 / s[new].swapaxes(1, 2)
+        total = weight.sum(-1)
+        y_new = (weight * y[new].swapaxes(1, 2)).sum(-1) / total
+        x_new = np.einsum("jgn,jnp->jgp", weight, self.x[rows, new]) / total[..., None]
+        y_old, s_old = y[old].swapaxes(1, 2), s[old].swapaxes(1, 2)
+        keep = (self.baselines >= 0)[:, None, :] & (s_old <= POOR)
+        found = predict(y_old, s_old, keep, self.x[rows, old][:, None], y_new, 1 / total, x_new, _FREEDOM)
+        return found._replace(t=np.where(1 / total <= FEW, found.t, np.nan))
+
+
+def _judge_alone(setting: _Setting, figure: Figure, side: int = 0) -> Judged:
+    """The group that has changed most, at a level that counts how many were tried."""
+    found = setting.predict(figure)
+    p, tested = found.p(side), np.isfinite(found.t)
+    tried = np.maximum(tested.sum(1), 1)
+    return Judged(np.minimum(1.0, p.min(1, initial=1.0) * tried), tested.any(1), found, side)
 
 
 def _judge_jointly(alone: Judged) -> Judged:

@@ -74,7 +74,7 @@ def measure_figures(seen: Observed, o: Floats, group: Codes, groups: int) -> Fig
     clicks, level = to_figure(1 + change, own), to_figure(1 + surplus.sum(1) / amount, 1 / amount)
     beside = Figure(
         clicks.y - level.y[:, None],
-        np.maximum(own - 1 / amount[:, None], 1e-9),
+        np.maximum(own - 1 / amount[:, None], 1e-9) if groups > 1 else np.full_like(own, _UNKNOWN),
         np.divide(clicks.ratio, level.ratio[:, None], out=np.ones_like(own), where=level.ratio[:, None] > 0),
     )
     links = count_links(seen, group, groups)

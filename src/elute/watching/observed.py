@@ -65,9 +65,9 @@ class Links(NamedTuple):
 
 
 def score(seen: Observed, o: Floats, group: Codes, groups: int) -> Scores:
-    """`o`: propensities by factor, the same for all periods. `group`: by factor."""
+    """`o`: propensities by factor, the same for all periods; what has none (0) is left out. `group`: by factor."""
     reach = np.bincount(seen.item, seen.impressions * o[seen.factor], seen.items)
-    clicks = np.bincount(seen.item, seen.clicks, seen.items)
+    clicks = np.bincount(seen.item, seen.clicks * (o[seen.factor] > 0), seen.items)
     found = _score(*seen[:5], o, group, groups, reach, clicks)
     return Scores(*found)
 
@@ -95,14 +95,12 @@ def _score(
             one, n = item[at], 0
             while at < starts[d + 1] and item[at] == one:
                 g = group[factor[at]]
-                if total[one] > 0 and reach[one] > 0:
+                if total[one] > 0 and o[factor[at]] > 0:
                     if share[g] == 0.0:
                         touched[n] = g
                         n += 1
                     share[g] += impressions[at] * o[factor[at]] / reach[one]
                     observed[d, g] += clicks[at]
-                    if share[g] == 0.0:
-                        n -= 1
                 at += 1
             for a in range(n):
                 g = touched[a]
