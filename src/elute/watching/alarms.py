@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,5 +42,10 @@ class Alarm:
             "observed": self.observed,
             "expected": self.expected,
             "p": self.p,
-            "do": ALARMS[self.code][2],
+            "do": self._say_what_to_do(folder, every),
         }
+
+    def _say_what_to_do(self, folder: str, every: str) -> str:
+        """With commands for this folder and this period."""
+        said = ALARMS[self.code][2].replace("DIR", shlex.quote(folder))
+        return said.replace("day < ...", f"{every} < {self.period}").replace("day = ...", f"{every} = {self.period}")

@@ -34,23 +34,30 @@ def find_step(times: Sequence[datetime] | None) -> timedelta | None:
     return steps[len(steps) // 2] if steps[0] > timedelta(0) else None
 
 
-def count_missing(times: Sequence[datetime] | None, at: int, step: timedelta | None) -> int:
-    """Periods that should lie between one and the one before."""
-    if times is None or step is None or at == 0:
-        return 0
-    return max(0, round((times[at] - times[at - 1]) / step) - 1)
+def count_missing(times: Sequence[datetime] | None, periods: int) -> list[int]:
+    """By period: how many should lie between it and the one before."""
+    step = find_step(times)
+    if times is None or step is None:
+        return [0] * periods
+    gaps = (later - earlier for earlier, later in zip(times, times[1:], strict=False))
+    return [0, *(max(0, round(gap / step) - 1) for gap in gaps)]
 
 
-def design(times: Sequence[datetime] | None, keep: Flags, at: int) -> Floats:
+def find_weekdays(times: Sequence[datetime] | None) -> NDArray[np.int64] | None:
+    """From Monday, 0; None where periods are not days."""
+    if times is None or find_step(times) != _DAY:
+        return None
+    return np.array([time.weekday() for time in times])
+
+
+def design(weekday: NDArray[np.int64] | None, keep: Flags, at: int) -> Floats:
     """A row for every period: the mean, a trend (0 at the period `at`) and days of the week. The last two are zeros
     where the baseline `keep` is too short to tell."""
-    n = len(keep)
+    n, many = len(keep), int(keep.sum())
     columns = np.zeros((n, 8))
     columns[:, 0] = 1.0
-    if keep.sum() >= TREND:
+    if many >= TREND:
         columns[:, 1] = (np.arange(n) - at) / n
-    if times is not None and keep.sum() >= WEEKS and find_step(times) == _DAY:
-        weekday = np.array([time.weekday() for time in times])
-        if (np.bincount(weekday[keep], minlength=7) > 1).all():
-            columns[:, 2:] = (weekday[:, None] == np.arange(1, 7)) - 1 / 7
+    if weekday is not None and many >= WEEKS and (np.bincount(weekday[keep], minlength=7) > 1).all():
+        columns[:, 2:] = (weekday[:, None] == np.arange(1, 7)) - 1 / 7
     return columns

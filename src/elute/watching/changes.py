@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
-from elute.watching.calendar import design
+from elute.watching.calendar import design, find_weekdays
 from elute.watching.figures import FEW, POOR, Figure, Figures
 from elute.watching.prediction import Flags, Floats, Prediction, predict
 
@@ -73,8 +73,8 @@ def judge(
     figures: Figures, times: Sequence[datetime] | None, judged: Sequence[int], baseline: int
 ) -> dict[str, Judged]:
     """Every test of each of the periods `judged`, against so many before it."""
-    day = _Setting.make(times, len(figures.traffic.y), judged, baseline, 1)
-    week = _Setting.make(times, len(figures.traffic.y), judged, baseline, WEEK)
+    weekday = find_weekdays(times)
+    day, week = (_Setting.make(weekday, judged, baseline, span) for span in (1, WEEK))
     return {
         "traffic": _judge_alone(day, figures.traffic),
         "click_rate": _judge_alone(day, figures.level),
@@ -88,36 +88,37 @@ def judge(
 
 class _Setting(NamedTuple):
     """Of each judged period: which are looked at together, which are its baseline (-1: there is none), and the design's
-    rows of all periods."""
+    rows of either."""
 
     new: NDArray[np.int64]
     baselines: NDArray[np.int64]
-    x: Floats
+    x_new: Floats
+    x_old: Floats
 
     @classmethod
-    def make(
-        cls, times: Sequence[datetime] | None, periods: int, judged: Sequence[int], baseline: int, span: int
-    ) -> _Setting:
+    def make(cls, weekday: NDArray[np.int64] | None, judged: Sequence[int], baseline: int, span: int) -> _Setting:
         new = np.asarray(judged, np.int64)[:, None] - np.arange(span)[::-1]
         baselines = choose_baselines(new[:, 0], baseline)
-        x = np.zeros((len(new), periods, 8))
+        x_new, x_old = np.zeros((*new.shape, 8)), np.zeros((*baselines.shape, 8))
         for row, own in enumerate(baselines):
-            keep = np.zeros(periods, np.bool_)
-            keep[own[own >= 0]] = True
-            x[row] = design(times, keep, judged[row])
-        return cls(new, baselines, x)
+            there = own >= 0
+            all_of = np.append(np.where(there, own, 0), np.maximum(new[row], 0))
+            keep = np.append(there, np.zeros(span, np.bool_))
+            x = design(None if weekday is None else weekday[all_of], keep, len(keep) - 1)
+            x_old[row], x_new[row] = x[:baseline], x[baseline:]
+        return cls(new, baselines, x_new, x_old)
 
     def predict(self, figure: Figure) -> Prediction:
         """By judged period and group. Periods that are looked at together count by what each tells."""
         y, s = (part.reshape(len(part), -1) for part in (figure.y, figure.variance))
-        rows, old, new = np.arange(len(self.new))[:, None], np.maximum(self.baselines, 0), np.maximum(self.new, 0)
+        old, new = np.maximum(self.baselines, 0), np.maximum(self.new, 0)
         weight = 1 / s[new].swapaxes(1, 2)
         total = weight.sum(-1)
         y_new = (weight * y[new].swapaxes(1, 2)).sum(-1) / total
-        x_new = np.einsum("jgn,jnp->jgp", weight, self.x[rows, new]) / total[..., None]
+        x_new = np.einsum("jgn,jnp->jgp", weight, self.x_new) / total[..., None]
         y_old, s_old = y[old].swapaxes(1, 2), s[old].swapaxes(1, 2)
         keep = (self.baselines >= 0)[:, None, :] & (s_old <= POOR)
-        found = predict(y_old, s_old, keep, self.x[rows, old][:, None], y_new, 1 / total, x_new, _FREEDOM)
+        found = predict(y_old, s_old, keep, self.x_old[:, None], y_new, 1 / total, x_new, _FREEDOM)
         return found._replace(t=np.where(1 / total <= FEW, found.t, np.nan))
 
 

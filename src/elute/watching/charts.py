@@ -24,7 +24,8 @@ def draw_series(rows: Rows, title: str, *, share: bool = False, height: int = 17
 def draw_many(rows: Rows, title: str) -> Spec:
     """The same for every `group`, on one scale."""
     width, height = _SMALL
-    facet = {"field": "group", "type": "nominal", "sort": None, "title": None, "header": {"labelLimit": width}}
+    order = list(dict.fromkeys(row["group"] for row in rows))
+    facet = {"field": "group", "type": "nominal", "sort": order, "title": None, "header": {"labelLimit": width}}
     return {
         "$schema": chart((), 0, [])["$schema"],
         "config": {**CONFIG, "header": {"labelColor": FAINT, "labelFontSize": 12, "labelAnchor": "start"}},
@@ -38,7 +39,7 @@ def draw_many(rows: Rows, title: str) -> Spec:
 
 def _layer(rows: Rows, title: str, share: bool, small: bool = False) -> list[Spec]:
     x, format_y = _time_axis(rows, small), {"format": "%"} if share else {}
-    scale: Spec = {"zero": False, "nice": True}
+    scale: Spec = {"zero": False, "nice": True, **_find_domain(rows)}
     axis = {"tickCount": 3 if small else 5, "domain": False, **format_y}
     words = tooltip(t_text=" ", text=title, limits="no alarm within", said="alarm")
 
@@ -49,12 +50,12 @@ def _layer(rows: Rows, title: str, share: bool, small: bool = False) -> list[Spe
     return [
         {
             "transform": [{"filter": within}],
-            "mark": {"type": "area", "opacity": 0.16, "color": ACCENT, "interpolate": "monotone"},
+            "mark": {"type": "area", "opacity": 0.16, "color": ACCENT, "clip": True},
             "encoding": {"x": x, "y": place("low"), "y2": {"field": "high"}},
         },
         {
             "transform": [{"filter": "isValid(datum.bar_low)"}],
-            "mark": {"type": "rule", "color": FAINT, "opacity": 0.6},
+            "mark": {"type": "rule", "color": FAINT, "opacity": 0.6, "clip": True},
             "encoding": {"x": x, "y": place("bar_low"), "y2": {"field": "bar_high"}},
         },
         {
@@ -74,6 +75,19 @@ def _layer(rows: Rows, title: str, share: bool, small: bool = False) -> list[Spe
             },
         },
     ]
+
+
+def _find_domain(rows: Rows) -> Spec:
+    """All values and the last limits: those of a baseline that is still short are far apart, and would hide the rest."""
+    last: dict[Any, dict[str, Any]] = {row.get("group"): row for row in rows}
+    ends = [row["y"] for row in rows] + [row[end] for row in last.values() for end in ("low", "high") if end in row]
+    if not ends or min(ends) == max(ends):
+        return {}
+    room = 0.08 * (max(ends) - min(ends))
+    return {
+        "domain": [min(ends) - room if min(ends) - room > 0 or min(ends) < 0 else 0, max(ends) + room],
+        "nice": False,
+    }
 
 
 def _time_axis(rows: Rows, small: bool) -> Spec:

@@ -48,7 +48,9 @@ def _list_propensities(verdict: Check) -> list[dict[str, Any]]:
         {
             "factor": row,
             "propensity": None if lost[at] else shorten(known.propensity[merged[at]]),
-            "log_se": None if lost[at] or not np.isfinite(known.log_se[merged[at]]) else shorten(known.log_se[merged[at]]),
+            "log_se": None
+            if lost[at] or not np.isfinite(known.log_se[merged[at]])
+            else shorten(known.log_se[merged[at]]),
         }
         for at, row in enumerate(rows)
     ]

@@ -7,7 +7,6 @@ Each compares a period with its baseline by a rule wide enough that quiet period
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from elute._util.text import format_share
 from elute.cells.factors import describe_some, to_rows
 from elute.watching.alarms import Alarm
-from elute.watching.calendar import count_missing, find_step
 from elute.watching.observed import Floats, Observed, share_known
 
 SHARE, TIMES, MOST = 0.01, 3.0, 0.75
@@ -28,9 +26,10 @@ _LISTED = 20
 
 
 class Shares(NamedTuple):
-    """By period: rows that were left out, rows that repeat an item on a page, impressions of items that other periods
-    have, and parts."""
+    """By period: impressions by factor; the shares of rows that were left out, of rows that repeat an item on a page,
+    and of impressions of items that other periods have; parts."""
 
+    shown: Floats
     dropped: Floats
     repeated: Floats
     known: Floats
@@ -42,57 +41,52 @@ def measure_shares(seen: Observed, told: Sequence[dict[str, Any]], parts: Sequen
     rows = np.array([max(about["rows"], 1) for about in told], np.float64)
     dropped = rows - np.array([about["usable"] for about in told])
     repeated = np.array([about["repeats_on_page"] for about in told])
-    return Shares(dropped / rows, repeated / rows, share_known(seen), np.array(parts))
+    return Shares(seen.tabulate(seen.impressions), dropped / rows, repeated / rows, share_known(seen), np.array(parts))
 
 
 def find_faults(
     seen: Observed,
     factors: pa.Table,
     shares: Shares,
-    names: Sequence[str],
-    times: Sequence[datetime] | None,
+    name: str,
+    missing: int,
     at: int,
     baseline: NDArray[np.int64],
 ) -> Iterator[Alarm]:
-    """Of the period `at`."""
-    name = names[at]
-    yield from _find_missing(shares, name, times, at, baseline)
-    yield from _find_unlike(seen, factors, name, at, baseline)
+    """Of the period `at`, called `name`, before which so many are `missing`."""
+    yield from _find_missing(shares, name, missing, at, baseline)
+    yield from _find_unlike(seen, factors, shares.shown, name, at, baseline)
     for code, share, what in (
         ("dropped_rows", shares.dropped, "of the rows have no id or no impression"),
         ("repeated_rows", shares.repeated, "of the rows repeat an item on one page"),
     ):
         limit = _find_limit(share[baseline])
         if share[at] > limit:
-            message = f"{format_share(share[at])} {what}; in three of four periods before, at most {_usual(share[baseline])}"
+            message = f"{format_share(share[at])} {what}; in three of four periods before, at most {format_share(float(_usual(share[baseline])))}"
             yield Alarm(name, code, message, observed=float(share[at]), expected=float(np.median(share[baseline])))
-    usual = float(np.quantile(shares.known[baseline], 1 - MOST))
+    usual = float(_usual(shares.known[baseline], 1 - MOST))
     if usual >= 0.1 and shares.known[at] < usual / TIMES:
         message = f"only {format_share(shares.known[at])} of the impressions are of items that other parts have"
         said = f"{message}; in three of four periods before, at least {format_share(usual)}"
         yield Alarm(name, "new_items", said, observed=float(shares.known[at]), expected=usual)
 
 
-def _find_missing(
-    shares: Shares, name: str, times: Sequence[datetime] | None, at: int, baseline: NDArray[np.int64]
-) -> Iterator[Alarm]:
-    lost = count_missing(times, at, find_step(times))
-    if lost:
-        said = "1 period is" if lost == 1 else f"{lost:,} periods are"
-        yield Alarm(name, "missing_parts", f"{said} missing just before {name}", observed=0.0, expected=float(lost))
-    usual = int(np.quantile(shares.parts[baseline], 1 - MOST))
+def _find_missing(shares: Shares, name: str, missing: int, at: int, baseline: NDArray[np.int64]) -> Iterator[Alarm]:
+    if missing:
+        said = "1 period is" if missing == 1 else f"{missing:,} periods are"
+        yield Alarm(name, "missing_parts", f"{said} missing just before {name}", observed=0.0, expected=float(missing))
+    usual = int(_usual(shares.parts[baseline], 1 - MOST))
     if shares.parts[at] < usual:
         message = f"{shares.parts[at]} parts, where three of four periods before have {usual} or more"
         yield Alarm(name, "missing_parts", message, observed=float(shares.parts[at]), expected=float(usual))
 
 
 def _find_unlike(
-    seen: Observed, factors: pa.Table, name: str, at: int, baseline: NDArray[np.int64]
+    seen: Observed, factors: pa.Table, shown: Floats, name: str, at: int, baseline: NDArray[np.int64]
 ) -> Iterator[Alarm]:
     """Factors that only the baseline has, or only the period."""
-    shown = seen.tabulate(seen.impressions)
     before, now = shown[baseline], shown[at]
-    usual = np.quantile(before, 1 - MOST, axis=0)
+    usual = _usual(before, 1 - MOST)
     gone = np.flatnonzero((now == 0) & (usual >= SHOWN))
     if len(gone):
         rows = to_rows(factors, gone[:_LISTED])
@@ -117,11 +111,12 @@ def _count_tying(seen: Observed, fresh: NDArray[np.int64], window: NDArray[np.in
 
 
 def _find_limit(share: Floats) -> float:
-    return max(SHARE, TIMES * float(np.quantile(share, MOST)))
+    return max(SHARE, TIMES * float(_usual(share)))
 
 
-def _usual(share: Floats) -> str:
-    return format_share(float(np.quantile(share, MOST)))
+def _usual(values: NDArray[np.generic], share: float = MOST) -> NDArray[np.generic]:
+    """What so many of the periods do not exceed."""
+    return np.asarray(np.sort(values, axis=0)[round(share * (len(values) - 1))])
 
 
 def _name(rows: list[dict[str, Any]], many: int) -> str:

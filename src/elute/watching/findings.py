@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from scipy.special import stdtrit
 
 from elute._util.text import to_one_line
 from elute.watching.alarms import Alarm
-from elute.watching.changes import WEEK, Judged, name_changed
-from elute.watching.figures import Figure, Figures, to_ratio
-from elute.watching.observed import Floats
+from elute.watching.calendar import count_missing, read_times
+from elute.watching.changes import LEAST, WEEK, Judged, find_level, judge, name_changed
+from elute.watching.faults import Shares, find_faults
+from elute.watching.figures import Figure, Figures, measure_figures, to_ratio
+from elute.watching.observed import Floats, Observed
 from elute.watching.periods import Groups
 
 _NAMED = 3
@@ -28,6 +32,29 @@ class Findings(NamedTuple):
     level: float
     shown: Floats
     """Impressions by period."""
+
+
+def judge_periods(
+    seen: Observed,
+    factors: pa.Table,
+    reference: Floats,
+    groups: Groups,
+    shares: Shares,
+    names: Sequence[str],
+    baseline: int,
+    false_alarms: float,
+) -> tuple[Findings, list[list[Alarm]]]:
+    """Every period that has a baseline, and the alarms of each."""
+    figures = measure_figures(seen, reference, groups.of, len(groups.names))
+    times, judged = read_times(names), list(range(LEAST, seen.periods))
+    tests, missing = judge(figures, times, judged, baseline), count_missing(times, seen.periods)
+    found = Findings(figures, groups, judged, tests, find_level(false_alarms), shares.shown.sum(1))
+    alarms: list[list[Alarm]] = [[] for _ in names]
+    for row, at in enumerate(judged):
+        before = np.arange(max(0, at - baseline), at)
+        alarms[at] += find_faults(seen, factors, shares, names[at], missing[at], at, before)
+        alarms[at] += raise_alarms(found, row, names[at])
+    return found, alarms
 
 
 def raise_alarms(found: Findings, row: int, period: str) -> list[Alarm]:

@@ -17,7 +17,9 @@ from elute.watching.charts import draw_many, draw_series
 
 Fields = Mapping[str, Any]
 
-_BAND = "The band has the values that raise no alarm; it follows the calendar where the baseline tells how. Red: an alarm."
+_BAND = (
+    "The band has the values that raise no alarm; it follows the calendar where the baseline tells how. Red: an alarm."
+)
 _MOST = 12
 """Small charts of a kind: those of the groups with most clicks, or the first."""
 
@@ -38,7 +40,6 @@ def render_page(fields: Fields) -> str:
         word = f"{len(alarms)} alarms"
     check = newest["check"] or {}
     tiles = [
-        (to_one_line(fields["newest"], 20), f"newest {fields['every']}"),
         (format_count(newest["impressions"]), "impressions"),
         (format_count(newest["clicks"]), "clicks"),
         (str(check.get("rung", "–")), "by itself"),
@@ -71,7 +72,9 @@ def _list_alarms(fields: Fields) -> Section:
             for one in reversed(earlier)
         ]
         marks: list[Tone] = ["bad" if one["kind"] == "fault" else "warn" for one in reversed(earlier)]
-        caption = "Earlier alarms. The chance is that of as much where nothing happens; – where it is no matter of chance."
+        caption = (
+            "Earlier alarms. The chance is that of as much where nothing happens; – where it is no matter of chance."
+        )
         blocks.append(Grid((fields["every"], "code", "what changed", "chance"), rows, ("chance",), caption, marks))
     lead = "Nothing in the newest period is more than chance."
     if fields["alarms"]:
@@ -92,7 +95,11 @@ def _rows(
             continue
         said = ", ".join(code for code in one["alarms"] if code in codes)
         low, high = figure.get("low"), figure.get("high")
-        limits = " to ".join("…" if end is None else number(end) for end in (low, high)) if (low, high) != (None, None) else "–"
+        limits = (
+            " to ".join("…" if end is None else number(end) for end in (low, high))
+            if (low, high) != (None, None)
+            else "–"
+        )
         out.append(
             {
                 **{name: value for name, value in figure.items() if value is not None},
@@ -120,9 +127,12 @@ def _show_amounts(fields: Fields) -> Section:
     shows = "Impressions of each period."
     blocks: list[Block] = [Figure("traffic", "Impressions", draw_series(traffic, "impressions"), shows, _BAND)]
     if level:
-        title, shows = "clicks, times those of all periods", (
-            "Clicks over those expected of the same items at the same positions: what the mix of items and the ranking do "
-            "to the click rate is not in it."
+        title, shows = (
+            "clicks, times those of all periods",
+            (
+                "Clicks over those expected of the same items at the same positions: what the mix of items and the ranking do "
+                "to the click rate is not in it."
+            ),
         )
         blocks.append(Figure("level", "Click rate at a fixed mix of items", draw_series(level, title), shows, _BAND))
     return Section("amounts", "How much", "Impressions, and how often the same items are clicked.", blocks)
@@ -155,10 +165,12 @@ def _show_groups(fields: Fields) -> Section | None:
 
             of_group = _rows(fields, read, codes, lambda r: f"{r:.3f}")
             told = {alarm["period"]: alarm["where"] for alarm in _alarms(fields) if alarm["code"] in codes}
+            top = max((row["y"] for row in of_group), default=1.0)
             for row in of_group:
                 row["alarm"] = named["factor"] in told.get(row["t"], [])
-                row["low"] = row.get("low", 0.0) if "high" in row else row.get("low")
-                rows.append({**{k: v for k, v in row.items() if v is not None}, "group": to_one_line(named["group"], 40)})
+                if "low" in row:
+                    row.setdefault("high", max(top, row["low"]))  # of links, more is no alarm
+                rows.append({**row, "group": to_one_line(named["group"], 40)})
         if rows:
             blocks.append(Figure(test, title, draw_many(rows, "times expected"), shows, _BAND))
     if not blocks:
@@ -239,9 +251,9 @@ def _list_propensities(one: Fields) -> list[dict[str, Any]]:
 
 def _show_health(fields: Fields) -> Section:
     names = {
-        "dropped_share": "rows without an id or an impression",
-        "repeated_share": "rows that repeat an item on a page",
-        "known_items_share": "impressions of items that other periods have",
+        "dropped_share": "rows left out",
+        "repeated_share": "rows repeated on a page",
+        "known_items_share": "impressions of known items",
     }
     codes = ("dropped_rows", "repeated_rows", "new_items")
     rows = []
@@ -254,7 +266,8 @@ def _show_health(fields: Fields) -> Section:
         "health",
         "Shares of rows and impressions",
         spec,
-        "What was left out of each period, and how much of it is of items that other periods have.",
+        "Of each period: rows without an id or an impression, rows that repeat an item on a result page, and impressions "
+        "of items that other periods have too.",
         "A jump of the first two is a fault of the export; a fall of the third, most likely, of the ids.",
     )
     return Section("health", "The data", "What no test looks at, and rules do.", [figure])

@@ -96,9 +96,7 @@ class Periods:
     def say(self) -> list[dict[str, Any]]:
         """Of each period what was counted beside its cells: rows, those left out, repeats on a page."""
         abouts = iter([part.about for part in self._held.parts])
-        return [
-            add_up(self.folder, self._held.roles, [next(abouts) for _ in period.parts]) for period in self.periods
-        ]
+        return [add_up(self.folder, self._held.roles, [next(abouts) for _ in period.parts]) for period in self.periods]
 
     def observe(self) -> Observed:
         """The cells of all periods."""

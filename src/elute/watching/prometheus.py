@@ -40,7 +40,11 @@ def _list_metrics(fields: Mapping[str, Any], newest: Mapping[str, Any]) -> Itera
     if check is None:
         return
     yield "components", "Components of the newest period.", [({}, float(check["components"]))]
-    yield "rung", "How far the newest period leads by itself.", [({"rung": r}, float(r == check["rung"])) for r in _RUNGS]
+    yield (
+        "rung",
+        "How far the newest period leads by itself.",
+        [({"rung": r}, float(r == check["rung"])) for r in _RUNGS],
+    )
     for name in ("rankable_share", "ordered_share", "known_share"):
         yield name, f"{name.capitalize().replace('_', ' ')} of the newest period.", [({}, check[name])]
     for name in ("propensity", "log_se"):

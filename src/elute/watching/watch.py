@@ -13,12 +13,10 @@ from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
 from elute.results.card import Card, Tone
 from elute.watching.alarms import Alarm
-from elute.watching.calendar import read_times
-from elute.watching.changes import LEAST, find_level, judge
+from elute.watching.changes import LEAST
 from elute.watching.checks import check_log
-from elute.watching.faults import Shares, find_faults, measure_shares
-from elute.watching.figures import measure_figures
-from elute.watching.findings import Findings, list_untested, raise_alarms, show_figures
+from elute.watching.faults import Shares, measure_shares
+from elute.watching.findings import Findings, judge_periods, list_untested, show_figures
 from elute.watching.observed import Observed
 from elute.watching.page import save_page
 from elute.watching.periods import Groups, Periods, choose_groups, fit_reference
@@ -61,19 +59,11 @@ def watch_folder(
         seen, names = held.observe(), [period.name for period in held.periods]
         with held.open(held.periods) as whole:
             reference = fit_reference(whole.counts(progress), progress)
-        clicked, shown = seen.tabulate(seen.clicks).sum(0), seen.tabulate(seen.impressions)
-        groups = choose_groups(held.factors, clicked if clicked.any() else shown.sum(0), seen.periods)
-        figures = measure_figures(seen, reference, groups.of, len(groups.names))
-        times = read_times(names)
-        judged = [at for at in range(seen.periods) if at >= LEAST]
-        tests = judge(figures, times, judged, baseline)
-        found = Findings(figures, groups, judged, tests, find_level(false_alarms), shown.sum(1))
+        clicked, shown = (seen.tabulate(amounts).sum(0) for amounts in (seen.clicks, seen.impressions))
+        groups = choose_groups(held.factors, clicked if clicked.any() else shown, seen.periods)
         shares = measure_shares(seen, held.say(), [len(period.parts) for period in held.periods])
-        alarms: list[list[Alarm]] = [[] for _ in names]
-        for row, at in enumerate(judged):
-            own = np.arange(max(0, at - baseline), at)
-            alarms[at] += find_faults(seen, held.factors, shares, names, times, at, own)
-            alarms[at] += raise_alarms(found, row, names[at])
+        found, alarms = judge_periods(seen, held.factors, reference, groups, shares, names, baseline, false_alarms)
+        judged = found.judged
         checks: list[dict[str, Any] | None] = [None] * len(names)
         looked_at = range(max(0, len(names) - baseline - 1), len(names))
         for number, at in enumerate(looked_at):
@@ -98,9 +88,7 @@ def watch_folder(
         "alarms": newest,
         "earlier_alarms": [alarm.to_dict(label, by) for some in alarms[:-1] for alarm in some],
         "untested": list_untested(found, len(judged) - 1) if judged else [],
-        "groups": [
-            {"group": name, "factor": values} for name, values in zip(groups.names, groups.values, strict=True)
-        ],
+        "groups": [{"group": name, "factor": values} for name, values in zip(groups.names, groups.values, strict=True)],
         "window": window,
         "series": series,
     }

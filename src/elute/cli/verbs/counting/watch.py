@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from elute.cli.ending import ALARM
-from elute.cli.text import format_count, format_share, print_json, to_one_line
+from elute.cli.text import format_count, print_json, to_one_line
 from elute.cli.types import PathType, typed
 
 if TYPE_CHECKING:
@@ -112,32 +112,37 @@ def _show(console: Console, fields: Fields, out: str | None) -> None:
 
     quiet, judged = fields["quiet"], fields["judged"]
     colour = "green" if quiet and judged else "yellow" if quiet else "red"
-    console.print(f"\n[bold {colour}]{'Quiet' if quiet and judged else 'Nothing judged' if quiet else 'Alarm'}[/]")
-    console.print(fields["verdict"], markup=False, highlight=False, soft_wrap=True)
+    word = "Alarm" if not quiet else "Quiet" if judged else "Nothing judged"
+    console.print(f"\n[bold {colour}]{word}[/]")
+
+    def say(line: str, style: str = "") -> None:
+        console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    if quiet:
+        say(fields["verdict"])
     for alarm in fields["alarms"]:
-        console.print(f"\n  {alarm['code']}: {alarm['message']}", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"  {alarm['do']}", style="dim", markup=False, highlight=False, soft_wrap=True)
+        say(f"{alarm['period']}: {alarm['message']}.")
+        say(f"  {alarm['code']}: {alarm['do']}", "dim")
     for one in fields["untested"]:
-        line = f"\nNot tested: {one['test']}. {one['why'][0].upper()}{one['why'][1:]}."
-        console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
-    table = make_table("period", "impressions", "clicks", "click rate, of all", "rung", "components", "ordered", "")
+        say(f"Not tested: {one['test']}; {one['why']}.", "dim")
+    table = make_table("period", "impressions", "clicks", "ratio", "rung", "components", "")
+    for column in table.columns:
+        column.no_wrap = True
     for row in fields["series"][-_SHOWN:]:
         check, ratio = row["check"], row["figures"]["click_rate"]["ratio"]
         table.add_row(
-            to_one_line(row["period"]),
+            to_one_line(row["period"], 24),
             format_count(row["impressions"]),
             format_count(row["clicks"]),
             "–" if ratio is None else f"{ratio:.2f}",
-            *(("–",) * 3 if check is None else _list_check(check)),
+            "–" if check is None else check["rung"],
+            "–" if check is None else format_count(check["components"]),
             ", ".join(row["alarms"]),
         )
     console.print()
     console.print(table)
+    say("ratio: clicks over those expected of the same items at the same positions, by all periods", "dim")
     if fields["alarms"]:
         click.echo(f"\nMore on a code: elute explain {fields['alarms'][0]['code']}")
     if out is not None:
         click.echo(f"\nWritten to {out}: open it in a browser.")
-
-
-def _list_check(check: Fields) -> tuple[str, str, str]:
-    return check["rung"], format_count(check["components"]), format_share(check["ordered_share"])
