@@ -50,14 +50,14 @@ def find_weekdays(times: Sequence[datetime] | None) -> NDArray[np.int64] | None:
     return np.array([time.weekday() for time in times])
 
 
-def design(weekday: NDArray[np.int64] | None, keep: Flags, at: int) -> Floats:
-    """A row for every period: the mean, a trend (0 at the period `at`) and days of the week. The last two are zeros
-    where the baseline `keep` is too short to tell."""
+def design(weekday: NDArray[np.int64] | None, keep: Flags, trend: bool) -> Floats:
+    """A row for every period: the mean, a trend if there may be one, and days of the week. The last two are zeros where
+    the baseline `keep` is too short to tell."""
     n, many = len(keep), int(keep.sum())
     columns = np.zeros((n, 8))
     columns[:, 0] = 1.0
-    if many >= TREND:
-        columns[:, 1] = (np.arange(n) - at) / n
+    if trend and many >= TREND:
+        columns[:, 1] = np.arange(n) / n - 1
     if weekday is not None and many >= WEEKS and (np.bincount(weekday[keep], minlength=7) > 1).all():
         columns[:, 2:] = (weekday[:, None] == np.arange(1, 7)) - 1 / 7
     return columns

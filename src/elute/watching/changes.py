@@ -76,7 +76,7 @@ def judge(
     weekday = find_weekdays(times)
     day, week = (_Setting.make(weekday, judged, baseline, span) for span in (1, WEEK))
     return {
-        "traffic": _judge_alone(day, figures.traffic),
+        "traffic": _judge_alone(_Setting.make(weekday, judged, baseline, 1, trend=True), figures.traffic),
         "click_rate": _judge_alone(day, figures.level),
         "curve": _judge_jointly(_judge_alone(day, figures.curve)),
         "links": _judge_alone(day, figures.links, -1),
@@ -96,7 +96,10 @@ class _Setting(NamedTuple):
     x_old: Floats
 
     @classmethod
-    def make(cls, weekday: NDArray[np.int64] | None, judged: Sequence[int], baseline: int, span: int) -> _Setting:
+    def make(
+        cls, weekday: NDArray[np.int64] | None, judged: Sequence[int], baseline: int, span: int, trend: bool = False
+    ) -> _Setting:
+        """`span`: periods that are looked at together. `trend`: traffic may grow; in all else a trend is a change."""
         new = np.asarray(judged, np.int64)[:, None] - np.arange(span)[::-1]
         baselines = choose_baselines(new[:, 0], baseline)
         x_new, x_old = np.zeros((*new.shape, 8)), np.zeros((*baselines.shape, 8))
@@ -104,7 +107,7 @@ class _Setting(NamedTuple):
             there = own >= 0
             all_of = np.append(np.where(there, own, 0), np.maximum(new[row], 0))
             keep = np.append(there, np.zeros(span, np.bool_))
-            x = design(None if weekday is None else weekday[all_of], keep, len(keep) - 1)
+            x = design(None if weekday is None else weekday[all_of], keep, trend)
             x_old[row], x_new[row] = x[:baseline], x[baseline:]
         return cls(new, baselines, x_new, x_old)
 
