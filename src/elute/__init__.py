@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from elute.verbs.check import certify, check
     from elute.verbs.convert import convert
     from elute.verbs.counting.count import Counted, count
+    from elute.verbs.counting.sql import Statement, sql
+    from elute.verbs.counting.watch import watch
     from elute.verbs.fit import fit
     from elute.verbs.follow import follow
     from elute.verbs.judge import Judged, judge
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
     from elute.verbs.repair import merge, swap
     from elute.verbs.report import report
     from elute.verbs.simulate import Simulated, simulate
-    from elute.verbs.counting.sql import Statement, sql
-    from elute.verbs.counting.watch import watch
     from elute.verbs.train import Trained, train
     from elute.verbs.value import value
     from elute.watching.watch import Watch

@@ -155,7 +155,7 @@ def watch_days(seen: Observed) -> tuple[Findings, list[list[Alarm]]]:
 def add_up(seen: Observed, factors: pa.Table) -> Counts:
     """All days as one log."""
     cell, code = np.unique(seen.item.astype(np.int64) * seen.factors + seen.factor, return_inverse=True)
-    amounts = (np.bincount(code, part).astype(np.uint32) for part in (seen.impressions, seen.clicks))
+    shown, clicks = (np.bincount(code, part).astype(np.uint32) for part in (seen.impressions, seen.clicks))
     offsets = np.searchsorted(cell // seen.factors, np.arange(seen.items + 1)).astype(np.int64)
     items = pa.table({"item": np.arange(seen.items)})
-    return Counts(offsets, (cell % seen.factors).astype(np.int32), *amounts, factors, None, 0.0, lambda: items)
+    return Counts(offsets, (cell % seen.factors).astype(np.int32), shown, clicks, factors, None, 0.0, lambda: items)

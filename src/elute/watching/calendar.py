@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ def find_step(times: Sequence[datetime] | None) -> timedelta | None:
     """The time from one period to the next, in most cases; None where it cannot be told."""
     if times is None or len(times) < 3:
         return None
-    steps = sorted(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+    steps = sorted(later - earlier for earlier, later in pairwise(times))
     return steps[len(steps) // 2] if steps[0] > timedelta(0) else None
 
 
@@ -39,7 +40,7 @@ def count_missing(times: Sequence[datetime] | None, periods: int) -> list[int]:
     step = find_step(times)
     if times is None or step is None:
         return [0] * periods
-    gaps = (later - earlier for earlier, later in zip(times, times[1:], strict=False))
+    gaps = (later - earlier for earlier, later in pairwise(times))
     return [0, *(max(0, round(gap / step) - 1) for gap in gaps)]
 
 

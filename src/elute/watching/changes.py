@@ -9,13 +9,14 @@
 | `doubled` | cells with even counts | as many as in the baseline, or fewer |
 | `click_rate_week`, `curve_week` | the same of the last 7 periods together | that of the baseline before them |
 
-The joint test of the curve turns the t of each position into the normal score with the same chance, and sums the squares.
-Positions may move together; how much so, the residuals of the baseline tell: Box's approximation (1954) gives the sum the
-degrees of freedom that it then has. A change of one position is found sooner by itself: the curve has changed if either
-says so, at half the level each.
+The joint test of the curve turns the t of each position into the normal score with the same chance, and sums the
+squares. Positions may move together; how much so, the residuals of the baseline tell: Box's approximation (1954) gives
+the sum the degrees of freedom that it then has. A change of one position is found sooner by itself: the curve has
+changed if either says so, at half the level each.
 
-A change that one day is too short for shows over a week. Days of one week may be alike, which a baseline of four cannot
-tell: so the variance between days is taken in whole, as if all seven had moved together, and only that of sampling falls.
+A change that one day is too short for shows over a week. Days of one week may be alike, which a baseline of four
+cannot tell: so the variance between days is taken in whole, as if all seven had moved together, and only that of
+sampling falls.
 
 False alarms: each test of each period has the level (alarms a year)/365/7. So no more than that many alarms a year are
 to be expected of daily parts in which nothing happens, however the tests, and the days, depend on each other.
@@ -130,7 +131,7 @@ def _judge_alone(setting: _Setting, figure: Figure, side: int = 0) -> Judged:
     found = setting.predict(figure)
     p, tested = found.p(side), np.isfinite(found.t)
     tried = np.maximum(tested.sum(1), 1)
-    return Judged(np.minimum(1.0, p.min(1, initial=1.0) * tried), tested.any(1), found, side)
+    return Judged(np.minimum(1.0, p.min(1, initial=1.0) * tried), np.asarray(tested.any(1)), found, side)
 
 
 def _judge_jointly(alone: Judged) -> Judged:

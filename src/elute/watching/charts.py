@@ -84,10 +84,7 @@ def _find_domain(rows: Rows) -> Spec:
     if not ends or min(ends) == max(ends):
         return {}
     room = 0.08 * (max(ends) - min(ends))
-    return {
-        "domain": [min(ends) - room if min(ends) - room > 0 or min(ends) < 0 else 0, max(ends) + room],
-        "nice": False,
-    }
+    return {"domain": [max(0.0, min(ends) - room), max(ends) + room], "nice": False}
 
 
 def _time_axis(rows: Rows, small: bool) -> Spec:

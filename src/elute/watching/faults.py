@@ -62,13 +62,14 @@ def find_faults(
     ):
         limit = _find_limit(share[baseline])
         if share[at] > limit:
-            message = f"{format_share(share[at])} {what}; in three of four periods before, at most {format_share(float(_usual(share[baseline])))}"
+            usual = format_share(float(_usual(share[baseline])))
+            message = f"{format_share(share[at])} {what}; in three of four periods before, at most {usual}"
             yield Alarm(name, code, message, observed=float(share[at]), expected=float(np.median(share[baseline])))
-    usual = float(_usual(shares.known[baseline], 1 - MOST))
-    if usual >= 0.1 and shares.known[at] < usual / TIMES:
+    least = float(_usual(shares.known[baseline], 1 - MOST))
+    if least >= 0.1 and shares.known[at] < least / TIMES:
         message = f"only {format_share(shares.known[at])} of the impressions are of items that other parts have"
-        said = f"{message}; in three of four periods before, at least {format_share(usual)}"
-        yield Alarm(name, "new_items", said, observed=float(shares.known[at]), expected=usual)
+        said = f"{message}; in three of four periods before, at least {format_share(least)}"
+        yield Alarm(name, "new_items", said, observed=float(shares.known[at]), expected=least)
 
 
 def _find_missing(shares: Shares, name: str, missing: int, at: int, baseline: NDArray[np.int64]) -> Iterator[Alarm]:
@@ -114,9 +115,9 @@ def _find_limit(share: Floats) -> float:
     return max(SHARE, TIMES * float(_usual(share)))
 
 
-def _usual(values: NDArray[np.generic], share: float = MOST) -> NDArray[np.generic]:
+def _usual(values: Floats | NDArray[np.int64], share: float = MOST) -> Floats:
     """What so many of the periods do not exceed."""
-    return np.asarray(np.sort(values, axis=0)[round(share * (len(values) - 1))])
+    return np.asarray(np.sort(values, axis=0)[round(share * (len(values) - 1))], np.float64)
 
 
 def _name(rows: list[dict[str, Any]], many: int) -> str:

@@ -1,7 +1,7 @@
 """The figures of every period that are tested: how much more or less than the reference, and the variance of that.
 
-All are ratios r of what was counted to what was to be expected. Counts are skewed, r^(2/3) of a Poisson count hardly is:
-so a figure is y = 3/2·(r^(2/3) - 1), which near r = 1 is log r, with the variance of r.
+All are ratios r of what was counted to what was to be expected. Counts are skewed, r^(2/3) of a Poisson count hardly
+is: so a figure is y = 3/2·(r^(2/3) - 1), which near r = 1 is log r, with the variance of r.
 
 The reference is the same for all periods, those that are judged included: so none is treated otherwise than the rest,
 and what it has wrong is the same in all and cancels.

@@ -1,15 +1,15 @@
 """What periods tell by their cells: scores of propensities at fixed items, links, doubled counts.
 
 Clicks of item i under factor k in period d have the mean n·o(k)·γ(i)·exp(δ(d, k)). Given all clicks of the item, C(i),
-over all periods, those of a cell are C(i)·p expected, p = n·o(k)/Σ n·o over the item's cells: γ has gone, however rarely
-the item was shown, and with it the mix of items. The score of δ(d) is the observed clicks less these, its information
-I(d) = Σ C(i)·(diag p - p·pᵀ) over the items of the period. So an item tells of a factor in a period if it was shown
-there and under another factor, or in another period; one that was not has p = 1 and tells nothing.
+over all periods, those of a cell are C(i)·p expected, p = n·o(k)/Σ n·o over the item's cells: γ has gone, however
+rarely the item was shown, and with it the mix of items. The score of δ(d) is the observed clicks less these, its
+information I(d) = Σ C(i)·(diag p - p·pᵀ) over the items of the period. So an item tells of a factor in a period if it
+was shown there and under another factor, or in another period; one that was not has p = 1 and tells nothing.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class Observed(NamedTuple):
     def tabulate(self, amounts: NDArray[np.integer]) -> Floats:
         """Sums by period and factor."""
         at = self.period * self.factors + self.factor
-        return np.bincount(at, amounts, self.periods * self.factors).reshape(self.periods, self.factors)
+        return _sum(at, amounts, self.periods * self.factors).reshape(self.periods, self.factors)
 
 
 class Scores(NamedTuple):
@@ -66,10 +66,10 @@ class Links(NamedTuple):
 
 def score(seen: Observed, o: Floats, group: Codes, groups: int) -> Scores:
     """`o`: propensities by factor, the same for all periods; what has none (0) is left out. `group`: by factor."""
-    reach = np.bincount(seen.item, seen.impressions * o[seen.factor], seen.items)
-    clicks = np.bincount(seen.item, seen.clicks * (o[seen.factor] > 0), seen.items)
-    found = _score(*seen[:5], o, group, groups, reach, clicks)
-    return Scores(*found)
+    reach = _sum(seen.item, seen.impressions * o[seen.factor], seen.items)
+    total = _sum(seen.item, seen.clicks * (o[seen.factor] > 0), seen.items)
+    starts, item, factor, impressions, clicks, *_ = seen
+    return Scores(*_score(starts, item, factor, impressions, clicks, o, group, groups, reach, total))
 
 
 @jit
@@ -150,11 +150,7 @@ def _count_links(
 def count_even(seen: Observed) -> tuple[Floats, Floats]:
     """By period: cells, and those with even impressions and even clicks. Where rows were loaded twice all are."""
     even = (seen.impressions % 2 == 0) & (seen.clicks % 2 == 0)
-    period = seen.period
-    return (
-        np.bincount(period, minlength=seen.periods).astype(np.float64),
-        np.bincount(period, even, minlength=seen.periods),
-    )
+    return _sum(seen.period, np.ones(len(even)), seen.periods), _sum(seen.period, even, seen.periods)
 
 
 def share_known(seen: Observed) -> Floats:
@@ -164,3 +160,7 @@ def share_known(seen: Observed) -> Floats:
     shown = np.bincount(seen.period, seen.impressions, seen.periods)
     known = np.bincount(seen.period, seen.impressions * (within[seen.item] > 1), seen.periods)
     return np.asarray(np.divide(known, shown, out=np.zeros(seen.periods), where=shown > 0))
+
+
+def _sum(code: NDArray[np.integer], amounts: NDArray[Any], size: int) -> Floats:
+    return np.asarray(np.bincount(code, amounts, size), np.float64)

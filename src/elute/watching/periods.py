@@ -113,7 +113,8 @@ class Periods:
             for at in range(4)
         ]
         starts = np.cumsum([0, *(len(order) for order in orders)])
-        return Observed(starts, *arrays, items=len(codes), factors=self._held.factors.num_rows)
+        item, factor, impressions, clicks = arrays
+        return Observed(starts, item, factor, impressions, clicks, len(codes), self._held.factors.num_rows)
 
     def open(self, some: Sequence[Period]) -> ClickLog:
         """These periods as one log, to be closed by whoever asked."""

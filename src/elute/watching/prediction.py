@@ -1,8 +1,8 @@
 """A period's figure against what the periods before it let expect.
 
 Each figure y(d) has a sampling variance s(d). Days differ by more than that: in what people want, in who comes, by the
-day of the week. So y(d) = x(d)·β + u(d) + e(d), with x the calendar (`calendar`), e of variance s and u of a variance τ²
-that the baseline itself tells: DerSimonian and Laird's moments, as for studies in a meta-analysis, of which the new
+day of the week. So y(d) = x(d)·β + u(d) + e(d), with x the calendar (`calendar`), e of variance s and u of a variance
+τ² that the baseline itself tells: DerSimonian and Laird's moments, as for studies in a meta-analysis, of which the new
 period is one more (the prediction interval of Higgins, Thompson and Spiegelhalter, 2009). What is left over scales all
 variances, but never makes them smaller. The new figure, studentised, is held against Student's distribution with the
 baseline's degrees of freedom.
@@ -126,4 +126,4 @@ def _find_far(y: Floats, found: _Fitted, keep: Flags) -> Flags:
     outside = np.where(keep, square / rest, 0.0)
     limit = stdtrit(free[..., 0], 1 - _FAR / 2 / np.maximum(keep.sum(-1), 1)) ** 2
     farthest = np.arange(y.shape[-1]) == outside.argmax(-1)[..., None]
-    return farthest & (outside > limit[..., None]) & (found.freedom > 1)[..., None]
+    return np.asarray(farthest & (outside > limit[..., None]) & (found.freedom > 1)[..., None])

@@ -16,7 +16,8 @@ Sample = tuple[Mapping[str, str], float | None]
 def write_metrics(fields: Mapping[str, Any]) -> str:
     """`fields`: of `elute watch --json`. What is not known has no line."""
     newest = fields["series"][-1]
-    return "".join(_write(name, *told, fields["folder"]) for name, *told in _list_metrics(fields, newest))
+    told = _list_metrics(fields, newest)
+    return "".join(_write(name, says, samples, fields["folder"]) for name, says, samples in told)
 
 
 def _list_metrics(fields: Mapping[str, Any], newest: Mapping[str, Any]) -> Iterator[tuple[str, str, Iterable[Sample]]]:

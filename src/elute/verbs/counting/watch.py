@@ -27,11 +27,11 @@ def watch(
 ) -> Watch:
     """What changed in a folder of parts, period by period, and whether that is more than chance.
 
-    `folder`: what `elute.count` (`append=True`) wrote. `every`: the name of the parts' keys that counts time (`day`); by
-    default their first. Each of the last periods, `baseline` of them and the newest, is judged against as many before it.
-    `false_alarms`: how many are to be expected at most in 365 periods in which nothing happens. `last`, `drop`: as for
-    `elute.read_log`. `out`: where to write a page for people, a single HTML file; `prometheus`: where to write the
-    newest period in that format.
+    `folder`: what `elute.count` (`append=True`) wrote. `every`: the name of the parts' keys that counts time (`day`);
+    by default their first. Each of the last periods, `baseline` of them and the newest, is judged against as many
+    before it. `false_alarms`: how many are to be expected at most in 365 periods in which nothing happens. `last`,
+    `drop`: as for `elute.read_log`. `out`: where to write a page for people, a single HTML file; `prometheus`: where to
+    write the newest period in that format.
     """
     refuse_harm(out, [folder])
     refuse_harm(prometheus, [folder], "prometheus")
