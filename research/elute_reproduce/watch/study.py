@@ -11,10 +11,10 @@ import numpy as np
 from elute.reporting.charts import specs
 from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigure
 from elute_reproduce.study import Study
-from elute_reproduce.watch.worlds import PLANTS, WARM, WORLDS, World, simulate, watch_days
+from elute_reproduce.watch.worlds import PLANTS, WARM, WORLDS, WatchWorld, simulate, watch_days
 
-YEARS = 13
-"""Of each world, in each run: ten runs are 1,040 years of eight worlds."""
+YEARS = 10
+"""Of each world, in each run: ten runs are 800 years of eight worlds."""
 REPETITIONS = 5
 """Of each change, in each run."""
 HORIZON = 28
@@ -23,7 +23,7 @@ SIZES = (3_000, 30_000)
 _PROMISED = 1.0
 _BROKEN = "days hang together"
 """What is assumed does not hold there."""
-_AROUND = World(traffic=0.03, level=0.03, curve=0.03, weekly=0.15)
+_AROUND = WatchWorld(traffic=0.03, level=0.03, curve=0.03, weekly=0.15)
 """The days in which changes are planted."""
 
 

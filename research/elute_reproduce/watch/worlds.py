@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
 from elute.watching.alarms import Alarm
-from elute.watching.faults import Shares, measure_shares
+from elute.watching.faults import RowShares, measure_shares
 from elute.watching.findings import Findings, judge_periods
 from elute.watching.observed import Observed
 from elute.watching.periods import choose_groups, fit_reference
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class World:
+class WatchWorld:
     """Days of `size` impressions on `items`. What days differ by: standard deviations of the logarithms of traffic, of
     the level of clicks and of each position's propensity; `weekly`: by how much these follow the day of the week.
     `alike`: the correlation of a day with the next. `fresh`: share of impressions that are of items shown this once.
@@ -42,14 +42,14 @@ class World:
 
 
 WORLDS = {
-    "as assumed": World(),
-    "large": World(size=30_000),
-    "sparse": World(size=2_000, items=3_000, fresh=0.3, traffic=0.02),
-    "days differ": World(traffic=0.08, level=0.05, curve=0.05),
-    "large, days differ": World(size=30_000, traffic=0.08, level=0.05, curve=0.05),
-    "a weekly rhythm": World(size=10_000, traffic=0.03, level=0.02, curve=0.02, weekly=0.2),
-    "the same users": World(users=1.0),
-    "days hang together": World(size=10_000, traffic=0.05, level=0.05, curve=0.03, alike=0.7),
+    "as assumed": WatchWorld(),
+    "large": WatchWorld(size=30_000),
+    "sparse": WatchWorld(size=2_000, items=3_000, fresh=0.3, traffic=0.02),
+    "days differ": WatchWorld(traffic=0.08, level=0.05, curve=0.05),
+    "large, days differ": WatchWorld(size=30_000, traffic=0.08, level=0.05, curve=0.05),
+    "a weekly rhythm": WatchWorld(size=10_000, traffic=0.03, level=0.02, curve=0.02, weekly=0.2),
+    "the same users": WatchWorld(users=1.0),
+    "days hang together": WatchWorld(size=10_000, traffic=0.05, level=0.05, curve=0.03, alike=0.7),
 }
 """The last breaks what is assumed: that days, beside the calendar, are independent."""
 
@@ -63,7 +63,7 @@ PLANTS = {
 }
 
 
-def simulate(rng: np.random.Generator, world: World, days: int, plant: str = "", at: int = 0) -> Observed:
+def simulate(rng: np.random.Generator, world: WatchWorld, days: int, plant: str = "", at: int = 0) -> Observed:
     """`plant`: what happens from the day `at` on."""
     weekday = np.arange(days) % 7
     wave, other = np.sin(2 * np.pi * weekday / 7), np.cos(2 * np.pi * weekday / 7)
@@ -96,7 +96,7 @@ def simulate(rng: np.random.Generator, world: World, days: int, plant: str = "",
 
 def _draw_rows(
     rng: np.random.Generator,
-    world: World,
+    world: WatchWorld,
     shown: Floats,
     place: Floats,
     weight: Floats,
@@ -118,7 +118,7 @@ def _draw_rows(
     return _observe(of // width, of % width, cell % POSITIONS, np.bincount(code), clicks, len(shown))
 
 
-def _draw_days(rng: np.random.Generator, world: World, days: int) -> Floats:
+def _draw_days(rng: np.random.Generator, world: WatchWorld, days: int) -> Floats:
     """Standard normal, each correlated with the one before."""
     drawn = rng.standard_normal(days)
     if world.alike:
@@ -145,7 +145,7 @@ def watch_days(seen: Observed) -> tuple[Findings, list[list[Alarm]]]:
     factors = pa.table({"position": np.arange(1, POSITIONS + 1)})
     rows = np.bincount(seen.period, seen.impressions, seen.periods)
     told = [{"rows": int(n), "usable": int(n), "repeats_on_page": 0} for n in rows]
-    shares: Shares = measure_shares(seen, told, [1] * seen.periods)
+    shares: RowShares = measure_shares(seen, told, [1] * seen.periods)
     groups = choose_groups(factors, seen.tabulate(seen.clicks).sum(0), seen.periods)
     names = [str(date(2024, 1, 1) + timedelta(days=day)) for day in range(seen.periods)]
     reference = fit_reference(add_up(seen, factors))

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
 from elute.watching.calendar import design, find_weekdays
-from elute.watching.figures import FEW, POOR, Figure, Figures
+from elute.watching.figures import FEW, POOR, Figures, PeriodFigure
 from elute.watching.prediction import Flags, Floats, Prediction, predict
 
 TESTS = ("traffic", "click_rate", "curve", "links", "doubled", "click_rate_week", "curve_week")
@@ -49,7 +49,7 @@ _BESIDE = 0.05
 """Level at which positions are named once the curve has changed."""
 
 
-class Judged(NamedTuple):
+class Tested(NamedTuple):
     """One test of some periods. `p`: by period, 1 where it could not be made (`tested` is false). `parts`: of each
     group by itself, where there are groups; else of the figure."""
 
@@ -72,7 +72,7 @@ def choose_baselines(first: NDArray[np.int64], baseline: int) -> NDArray[np.int6
 
 def judge(
     figures: Figures, times: Sequence[datetime] | None, judged: Sequence[int], baseline: int
-) -> dict[str, Judged]:
+) -> dict[str, Tested]:
     """Every test of each of the periods `judged`, against so many before it."""
     weekday = find_weekdays(times)
     day, week = (_Setting.make(weekday, judged, baseline, span) for span in (1, WEEK))
@@ -104,15 +104,18 @@ class _Setting(NamedTuple):
         new = np.asarray(judged, np.int64)[:, None] - np.arange(span)[::-1]
         baselines = choose_baselines(new[:, 0], baseline)
         x_new, x_old = np.zeros((*new.shape, 8)), np.zeros((*baselines.shape, 8))
+        made: dict[tuple[int, bytes], Floats] = {}  # weeks are alike
         for row, own in enumerate(baselines):
             there = own >= 0
             all_of = np.append(np.where(there, own, 0), np.maximum(new[row], 0))
-            keep = np.append(there, np.zeros(span, np.bool_))
-            x = design(None if weekday is None else weekday[all_of], keep, trend)
-            x_old[row], x_new[row] = x[:baseline], x[baseline:]
+            days = None if weekday is None else weekday[all_of]
+            key = int(there.sum()), b"" if days is None else days.tobytes()
+            if key not in made:
+                made[key] = design(days, np.append(there, np.zeros(span, np.bool_)), trend)
+            x_old[row], x_new[row] = made[key][:baseline], made[key][baseline:]
         return cls(new, baselines, x_new, x_old)
 
-    def predict(self, figure: Figure) -> Prediction:
+    def predict(self, figure: PeriodFigure) -> Prediction:
         """By judged period and group. Periods that are looked at together count by what each tells."""
         y, s = (part.reshape(len(part), -1) for part in (figure.y, figure.variance))
         old, new = np.maximum(self.baselines, 0), np.maximum(self.new, 0)
@@ -126,15 +129,15 @@ class _Setting(NamedTuple):
         return found._replace(t=np.where(1 / total <= FEW, found.t, np.nan))
 
 
-def _judge_alone(setting: _Setting, figure: Figure, side: int = 0) -> Judged:
+def _judge_alone(setting: _Setting, figure: PeriodFigure, side: int = 0) -> Tested:
     """The group that has changed most, at a level that counts how many were tried."""
     found = setting.predict(figure)
     p, tested = found.p(side), np.isfinite(found.t)
     tried = np.maximum(tested.sum(1), 1)
-    return Judged(np.minimum(1.0, p.min(1, initial=1.0) * tried), np.asarray(tested.any(1)), found, side)
+    return Tested(np.minimum(1.0, p.min(1, initial=1.0) * tried), np.asarray(tested.any(1)), found, side)
 
 
-def _judge_jointly(alone: Judged) -> Judged:
+def _judge_jointly(alone: Tested) -> Tested:
     """All groups at once, beside the one that has changed most."""
     found = alone.parts
     tested = np.isfinite(found.t)
@@ -152,7 +155,7 @@ def _judge_jointly(alone: Judged) -> Judged:
     return alone._replace(p=np.minimum(1.0, 2 * np.minimum(jointly, alone.p)))
 
 
-def name_changed(judged: Judged, row: int) -> list[int]:
+def name_changed(judged: Tested, row: int) -> list[int]:
     """The groups that stand out of one period, the most surprising first: those that Holm's procedure keeps, or else
     the one that is most so."""
     p = judged.parts.p(judged.side)[row]

@@ -78,7 +78,7 @@ def _layer(rows: Rows, title: str, share: bool, small: bool = False) -> list[Spe
 
 
 def _find_domain(rows: Rows) -> Spec:
-    """All values and the last limits: those of a baseline that is still short are far apart, and would hide the rest."""
+    """All values and the last limits: those of a short baseline are far apart, and would hide the rest."""
     last: dict[Any, dict[str, Any]] = {row.get("group"): row for row in rows}
     ends = [row["y"] for row in rows] + [row[end] for row in last.values() for end in ("low", "high") if end in row]
     if not ends or min(ends) == max(ends):

@@ -25,7 +25,7 @@ SHOWN = 100
 _LISTED = 20
 
 
-class Shares(NamedTuple):
+class RowShares(NamedTuple):
     """By period: impressions by factor; the shares of rows that were left out, of rows that repeat an item on a page,
     and of impressions of items that other periods have; parts."""
 
@@ -36,18 +36,20 @@ class Shares(NamedTuple):
     parts: NDArray[np.int64]
 
 
-def measure_shares(seen: Observed, told: Sequence[dict[str, Any]], parts: Sequence[int]) -> Shares:
+def measure_shares(seen: Observed, told: Sequence[dict[str, Any]], parts: Sequence[int]) -> RowShares:
     """`told`: of each period, what was counted beside its cells."""
     rows = np.array([max(about["rows"], 1) for about in told], np.float64)
     dropped = rows - np.array([about["usable"] for about in told])
     repeated = np.array([about["repeats_on_page"] for about in told])
-    return Shares(seen.tabulate(seen.impressions), dropped / rows, repeated / rows, share_known(seen), np.array(parts))
+    return RowShares(
+        seen.tabulate(seen.impressions), dropped / rows, repeated / rows, share_known(seen), np.array(parts)
+    )
 
 
 def find_faults(
     seen: Observed,
     factors: pa.Table,
-    shares: Shares,
+    shares: RowShares,
     name: str,
     missing: int,
     at: int,
@@ -72,7 +74,7 @@ def find_faults(
         yield Alarm(name, "new_items", said, observed=float(shares.known[at]), expected=least)
 
 
-def _find_missing(shares: Shares, name: str, missing: int, at: int, baseline: NDArray[np.int64]) -> Iterator[Alarm]:
+def _find_missing(shares: RowShares, name: str, missing: int, at: int, baseline: NDArray[np.int64]) -> Iterator[Alarm]:
     if missing:
         said = "1 period is" if missing == 1 else f"{missing:,} periods are"
         yield Alarm(name, "missing_parts", f"{said} missing just before {name}", observed=0.0, expected=float(missing))

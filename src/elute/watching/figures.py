@@ -25,7 +25,7 @@ POOR = 0.25
 """Variance from which on a period tells too little to be in a baseline."""
 
 
-class Figure(NamedTuple):
+class PeriodFigure(NamedTuple):
     """By period, and by group where there are groups: the figure, its sampling variance, the ratio behind it."""
 
     y: Floats
@@ -37,21 +37,21 @@ class Figures(NamedTuple):
     """`traffic`: impressions. `level`: clicks at fixed items, all positions together; `curve`: each group beside the
     level, `clicks` without that. `links`: items that were shown in more than one place. `even`: doubled counts."""
 
-    traffic: Figure
-    level: Figure
-    curve: Figure
-    clicks: Figure
-    links: Figure
-    even: Figure
+    traffic: PeriodFigure
+    level: PeriodFigure
+    curve: PeriodFigure
+    clicks: PeriodFigure
+    links: PeriodFigure
+    even: PeriodFigure
     observed: Floats
     expected: Floats
     moved: Floats
     """By period and group: clicks, those expected at fixed items, and items that link the group to others."""
 
 
-def to_figure(ratio: Floats, variance: Floats) -> Figure:
+def to_figure(ratio: Floats, variance: Floats) -> PeriodFigure:
     """Of ratios."""
-    return Figure(1.5 * (np.cbrt(np.maximum(ratio, 0.0)) ** 2 - 1), variance, ratio)
+    return PeriodFigure(1.5 * (np.cbrt(np.maximum(ratio, 0.0)) ** 2 - 1), variance, ratio)
 
 
 def to_ratio(y: Floats) -> Floats:
@@ -63,7 +63,7 @@ def measure_figures(seen: Observed, o: Floats, group: Codes, groups: int) -> Fig
     """`o`: propensities by factor, of all periods together. `group`: by factor."""
     shown = np.bincount(seen.period, seen.impressions, seen.periods)
     typical = float(np.exp(np.log(np.maximum(shown, 1)).mean())) if len(shown) else 1.0
-    traffic = Figure(np.log(np.maximum(shown, 1) / typical), 1 / np.maximum(shown, 1), shown / typical)
+    traffic = PeriodFigure(np.log(np.maximum(shown, 1) / typical), 1 / np.maximum(shown, 1), shown / typical)
     scores = score(seen, o, group, groups)
     unit = np.eye(groups) / _UNKNOWN
     covariance = np.linalg.inv(scores.information + unit)
@@ -72,7 +72,7 @@ def measure_figures(seen: Observed, o: Floats, group: Codes, groups: int) -> Fig
     own = np.diagonal(covariance, axis1=1, axis2=2)
     amount = (scores.information + unit).sum((1, 2))
     clicks, level = to_figure(1 + change, own), to_figure(1 + surplus.sum(1) / amount, 1 / amount)
-    beside = Figure(
+    beside = PeriodFigure(
         clicks.y - level.y[:, None],
         np.maximum(own - 1 / amount[:, None], 1e-9) if groups > 1 else np.full_like(own, _UNKNOWN),
         np.divide(clicks.ratio, level.ratio[:, None], out=np.ones_like(own), where=level.ratio[:, None] > 0),
@@ -92,7 +92,7 @@ def measure_figures(seen: Observed, o: Floats, group: Codes, groups: int) -> Fig
     )
 
 
-def _compare_shares(some: Floats, of: Floats) -> Figure:
+def _compare_shares(some: Floats, of: Floats) -> PeriodFigure:
     """A share of each period against that of all of them."""
     share = np.divide(some.sum(0) + 0.5, of.sum(0) + 1.0)
     expected = of * share

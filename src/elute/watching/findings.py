@@ -12,23 +12,23 @@ from scipy.special import stdtrit
 from elute._util.text import to_one_line
 from elute.watching.alarms import Alarm
 from elute.watching.calendar import count_missing, read_times
-from elute.watching.changes import LEAST, WEEK, Judged, find_level, judge, name_changed
-from elute.watching.faults import Shares, find_faults
-from elute.watching.figures import Figure, Figures, measure_figures, to_ratio
+from elute.watching.changes import LEAST, WEEK, Tested, find_level, judge, name_changed
+from elute.watching.faults import RowShares, find_faults
+from elute.watching.figures import Figures, PeriodFigure, measure_figures, to_ratio
 from elute.watching.observed import Floats, Observed
-from elute.watching.periods import Groups
+from elute.watching.periods import FactorGroups
 
 _NAMED = 3
-"""Groups that a message names."""
+"""FactorGroups that a message names."""
 
 
 class Findings(NamedTuple):
     """Tests of the periods `judged`, each in its row."""
 
     figures: Figures
-    groups: Groups
+    groups: FactorGroups
     judged: list[int]
-    tests: dict[str, Judged]
+    tests: dict[str, Tested]
     level: float
     shown: Floats
     """Impressions by period."""
@@ -38,8 +38,8 @@ def judge_periods(
     seen: Observed,
     factors: pa.Table,
     reference: Floats,
-    groups: Groups,
-    shares: Shares,
+    groups: FactorGroups,
+    shares: RowShares,
     names: Sequence[str],
     baseline: int,
     false_alarms: float,
@@ -69,7 +69,7 @@ def raise_alarms(found: Findings, row: int, period: str) -> list[Alarm]:
     return out
 
 
-def _describe(found: Findings, test: str, judged: Judged, row: int, period: str) -> Alarm:
+def _describe(found: Findings, test: str, judged: Tested, row: int, period: str) -> Alarm:
     at, p, code = found.judged[row], float(judged.p[row]), test.removesuffix("_week")
     late = "" if code == test else f", over the last {WEEK} periods"
     if code == "traffic":
@@ -108,7 +108,7 @@ def _join(parts: list[str]) -> str:
     return ", ".join(parts[:_NAMED]) + more
 
 
-def _compare(judged: Judged, row: int, group: int) -> float:
+def _compare(judged: Tested, row: int, group: int) -> float:
     """How many times what was expected."""
     expected, t, deviation = (part[row, group] for part in (judged.parts[0], judged.parts.t, judged.parts.deviation))
     return float(to_ratio(expected + t * deviation)) / max(float(to_ratio(expected)), 1e-12)
@@ -137,7 +137,7 @@ def _of(found: Findings, at: int) -> float:
     return float(np.exp(found.figures.traffic.y[at]))
 
 
-def _show(found: Findings, test: str, figure: Figure, at: int, row: int | None, group: int) -> dict[str, Any]:
+def _show(found: Findings, test: str, figure: PeriodFigure, at: int, row: int | None, group: int) -> dict[str, Any]:
     """`ratio` is None where too little tells it; `low` and `high` where it was not tested."""
     y, variance = (part.reshape(len(part), -1)[at, group] for part in (figure.y, figure.variance))
     back = np.exp if test == "traffic" else to_ratio

@@ -48,7 +48,7 @@ class Observed(NamedTuple):
         return _sum(at, amounts, self.periods * self.factors).reshape(self.periods, self.factors)
 
 
-class Scores(NamedTuple):
+class PeriodScores(NamedTuple):
     """By period and group of factors: clicks, those expected at fixed items, and the information."""
 
     observed: Floats
@@ -56,7 +56,7 @@ class Scores(NamedTuple):
     information: Floats
 
 
-class Links(NamedTuple):
+class PeriodLinks(NamedTuple):
     """By period and group: items that were shown there and could have been elsewhere in that period, having been shown
     twice or more, and how many of them were."""
 
@@ -64,12 +64,12 @@ class Links(NamedTuple):
     moved: Floats
 
 
-def score(seen: Observed, o: Floats, group: Codes, groups: int) -> Scores:
+def score(seen: Observed, o: Floats, group: Codes, groups: int) -> PeriodScores:
     """`o`: propensities by factor, the same for all periods; what has none (0) is left out. `group`: by factor."""
     reach = _sum(seen.item, seen.impressions * o[seen.factor], seen.items)
     total = _sum(seen.item, seen.clicks * (o[seen.factor] > 0), seen.items)
     starts, item, factor, impressions, clicks, *_ = seen
-    return Scores(*_score(starts, item, factor, impressions, clicks, o, group, groups, reach, total))
+    return PeriodScores(*_score(starts, item, factor, impressions, clicks, o, group, groups, reach, total))
 
 
 @jit
@@ -113,9 +113,9 @@ def _score(
     return observed, expected, information
 
 
-def count_links(seen: Observed, group: Codes, groups: int) -> Links:
+def count_links(seen: Observed, group: Codes, groups: int) -> PeriodLinks:
     """A group counts as one place."""
-    return Links(*_count_links(*seen[:4], group, groups))
+    return PeriodLinks(*_count_links(*seen[:4], group, groups))
 
 
 @jit

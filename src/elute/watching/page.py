@@ -90,8 +90,8 @@ def _say_how(fields: Fields) -> Section:
     )
     alarms = "one false alarm" if fields["false_alarms"] == 1 else f"{fields['false_alarms']:g} false alarms"
     lead = (
-        f"Each period is held against up to {fields['baseline']} before it, whose own differences say what is usual. In "
-        f"365 periods in which nothing happens, at most {alarms} is to be expected: each test has the level "
+        f"Each period is held against up to {fields['baseline']} before it, whose own differences say what is usual. "
+        f"In 365 periods in which nothing happens, at most {alarms} is to be expected: each test has the level "
         f"{fields['level']:.1g}."
     )
     return Section("how", "How it is tested", lead, blocks)

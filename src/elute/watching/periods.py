@@ -42,7 +42,7 @@ class Period(NamedTuple):
     parts: tuple[str, ...]
 
 
-class Groups(NamedTuple):
+class FactorGroups(NamedTuple):
     """What is tested one by one: `of` every factor its group, and the groups by name."""
 
     of: Codes
@@ -136,7 +136,7 @@ def fit_reference(counts: Counts, progress: Progress = silent) -> Floats:
     return np.asarray(np.nan_to_num(np.maximum(fitted.o, 0.0))[problem.merged])
 
 
-def choose_groups(factors: pa.Table, amounts: Floats, periods: int) -> Groups:
+def choose_groups(factors: pa.Table, amounts: Floats, periods: int) -> FactorGroups:
     """Factors that have enough a period, each by itself, or positions where factors are too many; the others are one.
     `amounts`: clicks by factor, or impressions where there are none."""
     columns = list(factors.column_names)
@@ -157,4 +157,4 @@ def choose_groups(factors: pa.Table, amounts: Floats, periods: int) -> Groups:
     if (of < 0).any():
         of[of < 0] = len(names)
         names, values = [*names, REST], [*values, {}]
-    return Groups(of, names, values)
+    return FactorGroups(of, names, values)

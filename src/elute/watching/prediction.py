@@ -78,7 +78,7 @@ def predict(
             break
         keep &= ~far
     expected = (found.beta * x_new).sum(-1)
-    spread = np.einsum("...i,...ij,...j->...", x_new, found.cross, x_new)
+    spread = ((x_new[..., None, :] @ found.cross)[..., 0, :] * x_new).sum(-1)
     deviation = np.sqrt(found.scale * (s_new + found.tau2 + spread))
     enough = found.freedom >= least
     t = np.where(enough, (y_new - expected) / deviation, np.nan)
@@ -95,15 +95,19 @@ def _fit(y: Floats, s: Floats, keep: Flags, x: Floats) -> _Fitted:
     weight = np.where(keep, 1.0 / np.maximum(s, _TINY), 0.0)
     beta, cross = _solve(y, weight, x)
     left = (weight * (y - (x @ beta[..., None])[..., 0]) ** 2).sum(-1)
-    squares = np.einsum("...ba,...b,...bc->...ac", x, weight**2, x)
-    total = weight.sum(-1) - np.einsum("...ac,...ca->...", cross, squares)
+    total = (weight * (1 - _find_leverage(weight, x, cross))).sum(-1)
     tau2 = np.maximum(0.0, (left - freedom) / np.maximum(total, _TINY))
     weight = np.where(keep, 1.0 / np.maximum(s + tau2[..., None], _TINY), 0.0)
     beta, cross = _solve(y, weight, x)
     residual = np.where(keep, y - (x @ beta[..., None])[..., 0], 0.0)
     scale = np.maximum(1.0, (weight * residual**2).sum(-1) / np.maximum(freedom, 1))
-    leverage = weight * np.einsum("...bi,...ij,...bj->...b", x, cross, x)
+    leverage = _find_leverage(weight, x, cross)
     return _Fitted(beta, cross, weight, tau2, scale, freedom.astype(np.float64), residual, leverage)
+
+
+def _find_leverage(weight: Floats, x: Floats, cross: Floats) -> Floats:
+    """How much of each of a baseline's own deviation its fit takes up."""
+    return np.asarray(weight * ((x @ cross) * x).sum(-1))
 
 
 def _solve(y: Floats, weight: Floats, x: Floats) -> tuple[Floats, Floats]:

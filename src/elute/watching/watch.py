@@ -15,11 +15,11 @@ from elute.results.card import Card, Tone
 from elute.watching.alarms import Alarm
 from elute.watching.changes import LEAST
 from elute.watching.checks import check_log
-from elute.watching.faults import Shares, measure_shares
+from elute.watching.faults import RowShares, measure_shares
 from elute.watching.findings import Findings, judge_periods, list_untested, show_figures
 from elute.watching.observed import Observed
 from elute.watching.page import save_page
-from elute.watching.periods import Groups, Periods, choose_groups, fit_reference
+from elute.watching.periods import FactorGroups, Periods, choose_groups, fit_reference
 
 
 class Watch(Recorded):
@@ -107,8 +107,8 @@ def _list_series(
     seen: Observed,
     names: list[str],
     found: Findings,
-    groups: Groups,
-    shares: Shares,
+    groups: FactorGroups,
+    shares: RowShares,
     alarms: list[list[Alarm]],
     checks: list[dict[str, Any] | None],
 ) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ def _list_series(
     ]
 
 
-def _find_thinnest(found: Findings, groups: Groups, at: int) -> dict[str, Any] | None:
+def _find_thinnest(found: Findings, groups: FactorGroups, at: int) -> dict[str, Any] | None:
     """The group that fewest items tie to the others within the period."""
     if len(groups.names) < 2:
         return None
