@@ -191,7 +191,11 @@ def test_too_few_parts_are_no_alarm(tmp_path: Path) -> None:
 def test_a_log_without_clicks_or_without_items_that_return(tmp_path: Path) -> None:
     """What can be tested is, what cannot is said."""
     for day in range(9):
-        add_day(tmp_path / "shown", day, log_of(day, 100).drop_columns("click").append_column("click", pa.nulls(400, pa.int64()).fill_null(0)))
+        add_day(
+            tmp_path / "shown",
+            day,
+            log_of(day, 100).drop_columns("click").append_column("click", pa.nulls(400, pa.int64()).fill_null(0)),
+        )
         add_day(tmp_path / "news", day, log_of(day, 100, new=True))
     without = elute.watch(tmp_path / "shown")
     assert {"click_rate", "curve"} <= {one["test"] for one in without.untested}

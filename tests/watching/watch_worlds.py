@@ -19,7 +19,7 @@ def name_day(day: int) -> str:
 
 
 def log_of(day: int, pages: int = 500, **planted: object) -> pa.Table:
-    """A day of pages; what is `planted`: `lost` clicks of a position, `pinned` results, `layout`, ids that are `new`."""
+    """A day of pages. `planted`: `lost` clicks of a position, `pinned` results, another `layout`, `new` ids."""
     rng = np.random.default_rng([9, day])
     relevance = np.random.default_rng(8).beta(2, 4, (QUERIES, DOCS))
     query = rng.integers(0, QUERIES, pages)

@@ -10,9 +10,9 @@
 | `click_rate_week`, `curve_week` | the same of the last 7 periods together | that of the baseline before them |
 
 The joint test of the curve turns the t of each position into the normal score with the same chance, and sums the
-squares. Positions may move together; how much so, the residuals of the baseline tell: Box's approximation (1954) gives
-the sum the degrees of freedom that it then has. A change of one position is found sooner by itself: the curve has
-changed if either says so, at half the level each.
+squares. Positions may move together; how much so, the correlations of the baseline's residuals tell: by their
+eigenvalues the sum has its first three moments, and the chi-square distribution with these (Pearson, 1959) its chance.
+A change of one position is found sooner by itself: the curve has changed if either says so, at half the level each.
 
 A change that one day is too short for shows over a week. Days of one week may be alike, which a baseline of four
 cannot tell: so the variance between days is taken in whole, as if all seven had moved together, and only that of
@@ -49,7 +49,7 @@ _BESIDE = 0.05
 """Level at which positions are named once the curve has changed."""
 
 
-class Tested(NamedTuple):
+class JudgedPeriods(NamedTuple):
     """One test of some periods. `p`: by period, 1 where it could not be made (`tested` is false). `parts`: of each
     group by itself, where there are groups; else of the figure."""
 
@@ -72,7 +72,7 @@ def choose_baselines(first: NDArray[np.int64], baseline: int) -> NDArray[np.int6
 
 def judge(
     figures: Figures, times: Sequence[datetime] | None, judged: Sequence[int], baseline: int
-) -> dict[str, Tested]:
+) -> dict[str, JudgedPeriods]:
     """Every test of each of the periods `judged`, against so many before it."""
     weekday = find_weekdays(times)
     day, week = (_Setting.make(weekday, judged, baseline, span) for span in (1, WEEK))
@@ -129,33 +129,33 @@ class _Setting(NamedTuple):
         return found._replace(t=np.where(1 / total <= FEW, found.t, np.nan))
 
 
-def _judge_alone(setting: _Setting, figure: PeriodFigure, side: int = 0) -> Tested:
+def _judge_alone(setting: _Setting, figure: PeriodFigure, side: int = 0) -> JudgedPeriods:
     """The group that has changed most, at a level that counts how many were tried."""
     found = setting.predict(figure)
     p, tested = found.p(side), np.isfinite(found.t)
     tried = np.maximum(tested.sum(1), 1)
-    return Tested(np.minimum(1.0, p.min(1, initial=1.0) * tried), np.asarray(tested.any(1)), found, side)
+    return JudgedPeriods(np.minimum(1.0, p.min(1, initial=1.0) * tried), np.asarray(tested.any(1)), found, side)
 
 
-def _judge_jointly(alone: Tested) -> Tested:
+def _judge_jointly(alone: JudgedPeriods) -> JudgedPeriods:
     """All groups at once, beside the one that has changed most."""
     found = alone.parts
     tested = np.isfinite(found.t)
     number = tested.sum(1)
-    freedom = np.where(tested, found.freedom, np.inf).min(1, initial=np.inf)
-    freedom = np.where(np.isfinite(freedom), freedom, 1.0)
     residual = np.where(tested[..., None], found.residual, 0.0)
     length = np.sqrt((residual**2).sum(-1, keepdims=True))
     residual = np.divide(residual, length, out=np.zeros_like(residual), where=length > 0)
-    squares = (np.einsum("jgb,jhb->jgh", residual, residual) ** 2).sum((1, 2))  # of correlations, by chance too large
-    squares = freedom**2 / np.maximum((freedom - 1) * (freedom + 2), 1.0) * (squares - number**2 / freedom)
-    own = np.clip(number**2 / np.maximum(squares, 1e-9), 1.0, np.maximum(number, 1))
+    alike = residual @ residual.swapaxes(1, 2)
+    twice = alike @ alike
+    second, third = (alike**2).sum((1, 2)), (twice * alike).sum((1, 2))
+    own = np.divide(second**3, third**2, out=np.ones_like(third), where=third > 0)
     score = np.where(tested, ndtri(np.maximum(found.p(), 1e-300) / 2), 0.0)
-    jointly = np.where(number > 1, chdtrc(own, (score**2).sum(1) * own / np.maximum(number, 1)), 1.0)
+    beyond = ((score**2).sum(1) - number) * np.sqrt(own / np.maximum(second, 1e-9))
+    jointly = np.where(number > 1, chdtrc(own, np.maximum(own + beyond, 0.0)), 1.0)
     return alone._replace(p=np.minimum(1.0, 2 * np.minimum(jointly, alone.p)))
 
 
-def name_changed(judged: Tested, row: int) -> list[int]:
+def name_changed(judged: JudgedPeriods, row: int) -> list[int]:
     """The groups that stand out of one period, the most surprising first: those that Holm's procedure keeps, or else
     the one that is most so."""
     p = judged.parts.p(judged.side)[row]

@@ -46,33 +46,30 @@ def _layer(rows: Rows, title: str, share: bool, small: bool = False) -> list[Spe
     def place(field: str) -> Spec:
         return number_field(field, None if small else title, scale=scale, axis=axis)
 
-    within = "isValid(datum.low) && isValid(datum.high)"
+    layers: list[Spec] = []
+    if any("low" in row and "high" in row for row in rows):
+        layers.append(
+            {
+                "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
+                "mark": {"type": "area", "opacity": 0.16, "color": ACCENT, "clip": True},
+                "encoding": {"x": x, "y": place("low"), "y2": {"field": "high"}},
+            }
+        )
+    if any("bar_low" in row for row in rows):
+        layers.append(
+            {
+                "mark": {"type": "rule", "color": FAINT, "opacity": 0.6, "clip": True},
+                "encoding": {"x": x, "y": place("bar_low"), "y2": {"field": "bar_high"}},
+            }
+        )
+    red: Spec = {"condition": {"test": "datum.alarm", "value": BAD}, "value": ACCENT}
+    large: Spec = {"condition": {"test": "datum.alarm", "value": 90}, "value": 10 if small else 22}
     return [
+        *layers,
+        {"mark": {"type": "line", "color": ACCENT, "strokeWidth": 1.5}, "encoding": {"x": x, "y": place("y")}},
         {
-            "transform": [{"filter": within}],
-            "mark": {"type": "area", "opacity": 0.16, "color": ACCENT, "clip": True},
-            "encoding": {"x": x, "y": place("low"), "y2": {"field": "high"}},
-        },
-        {
-            "transform": [{"filter": "isValid(datum.bar_low)"}],
-            "mark": {"type": "rule", "color": FAINT, "opacity": 0.6, "clip": True},
-            "encoding": {"x": x, "y": place("bar_low"), "y2": {"field": "bar_high"}},
-        },
-        {
-            "transform": [{"filter": "isValid(datum.y)"}],
-            "mark": {"type": "line", "color": ACCENT, "strokeWidth": 1.5},
-            "encoding": {"x": x, "y": place("y")},
-        },
-        {
-            "transform": [{"filter": "isValid(datum.y)"}],
             "mark": {"type": "point", "filled": True, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": place("y"),
-                "color": {"condition": {"test": "datum.alarm", "value": BAD}, "value": ACCENT},
-                "size": {"condition": {"test": "datum.alarm", "value": 90}, "value": 10 if small else 22},
-                "tooltip": words,
-            },
+            "encoding": {"x": x, "y": place("y"), "color": red, "size": large, "tooltip": words},
         },
     ]
 

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from elute._util.text import to_one_line
 from elute.watching.alarms import Alarm
 from elute.watching.calendar import count_missing, read_times
-from elute.watching.changes import LEAST, WEEK, Tested, find_level, judge, name_changed
+from elute.watching.changes import LEAST, WEEK, JudgedPeriods, find_level, judge, name_changed
 from elute.watching.faults import RowShares, find_faults
 from elute.watching.figures import Figures, PeriodFigure, measure_figures, to_ratio
 from elute.watching.observed import Floats, Observed
@@ -28,7 +28,7 @@ class Findings(NamedTuple):
     figures: Figures
     groups: FactorGroups
     judged: list[int]
-    tests: dict[str, Tested]
+    tests: dict[str, JudgedPeriods]
     level: float
     shown: Floats
     """Impressions by period."""
@@ -69,7 +69,7 @@ def raise_alarms(found: Findings, row: int, period: str) -> list[Alarm]:
     return out
 
 
-def _describe(found: Findings, test: str, judged: Tested, row: int, period: str) -> Alarm:
+def _describe(found: Findings, test: str, judged: JudgedPeriods, row: int, period: str) -> Alarm:
     at, p, code = found.judged[row], float(judged.p[row]), test.removesuffix("_week")
     late = "" if code == test else f", over the last {WEEK} periods"
     if code == "traffic":
@@ -108,7 +108,7 @@ def _join(parts: list[str]) -> str:
     return ", ".join(parts[:_NAMED]) + more
 
 
-def _compare(judged: Tested, row: int, group: int) -> float:
+def _compare(judged: JudgedPeriods, row: int, group: int) -> float:
     """How many times what was expected."""
     expected, t, deviation = (part[row, group] for part in (judged.parts[0], judged.parts.t, judged.parts.deviation))
     return float(to_ratio(expected + t * deviation)) / max(float(to_ratio(expected)), 1e-12)
