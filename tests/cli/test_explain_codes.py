@@ -121,7 +121,7 @@ def test_json(tmp_path: Path) -> None:
 def test_a_typo_gets_what_is_near(tmp_path: Path) -> None:
     done = run("elute explain thin_factor", tmp_path)
     assert done.exit_code == 1
-    assert done.stderr == "elute: no code 'thin_factor'; did you mean thin_factors?\n"
+    assert done.stderr == "elute: no code 'thin_factor'; did you mean thin_factors or new_factors?\n"
     assert "'elute explain' lists all codes" in run("elute explain xyz", tmp_path).stderr
 
 
