@@ -94,8 +94,8 @@ def test_a_changed_mix_of_items_is_no_change() -> None:
     crude = seen.tabulate(seen.clicks).sum(1) / seen.tabulate(seen.impressions).sum(1)
     assert crude[2] > 3 * crude[0]
     figures = measure_figures(seen, np.array([1.0, 0.5]), np.arange(2, dtype=np.int32), 2)
-    np.testing.assert_allclose(figures.level.ratio, 1, atol=1e-6)
-    np.testing.assert_allclose(figures.curve.ratio, 1, atol=1e-6)
+    np.testing.assert_allclose(figures.level.y, 0, atol=1e-6)
+    np.testing.assert_allclose(figures.curve.y, 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("factor", [0, 1])
@@ -105,9 +105,13 @@ def test_a_changed_propensity_is_found_where_it_is(factor: int) -> None:
     late = (seen.period == 29) & (seen.factor == factor)
     clicks[late] = clicks[late] // 2
     figures = measure_figures(seen._replace(clicks=clicks), np.array([1.0, 0.5]), np.arange(2, dtype=np.int32), 2)
-    ratio = figures.clicks.ratio[29] / figures.clicks.ratio[0]
-    assert ratio[factor] == pytest.approx(0.5, abs=0.03)
-    assert ratio[1 - factor] == pytest.approx(1, abs=0.03)
+    level, beside = (to_ratio(part.y[29]) / to_ratio(part.y[0]) for part in (figures.level, figures.curve))
+    assert level < 0.9
+    assert beside[factor] < 0.85
+    assert beside[1 - factor] > 1.05
+    clicks = (figures.curve.y + figures.level.y[:, None])[[0, 29]]  # of each factor, not beside the others
+    assert to_ratio(clicks[1])[factor] / to_ratio(clicks[0])[factor] == pytest.approx(0.5, abs=0.03)
+    assert to_ratio(clicks[1])[1 - factor] / to_ratio(clicks[0])[1 - factor] == pytest.approx(1, abs=0.03)
 
 
 @given(st.floats(0, 50))
@@ -128,3 +132,16 @@ def test_a_figure_of_poisson_counts_has_no_skew() -> None:
     assert abs(skew(figure.y)) < 0.03
     assert skew(counts.astype(float)) > 0.2
     assert figure.y.var() == pytest.approx(1 / 20, rel=0.05)
+
+
+def test_a_day_loaded_twice_shows_in_even_counts_however_few_there_are() -> None:
+    """30 days of 50 cells with one impression, of which hardly any count is even."""
+    rng = np.random.default_rng(4)
+    rows = [Row(day, item, 0, 1 + (rng.random() < 0.02), 0) for day in range(30) for item in range(50)]
+    once = observe(rows, 30, 1)._replace(items=50)
+    twice = once._replace(impressions=once.impressions * np.where(once.period == 29, 2, 1))
+    for seen, far in ((once, False), (twice, True)):
+        figure = measure_figures(seen, np.zeros(1), np.zeros(1, np.int32), 1).even
+        off = (figure.y - figure.y[:29].mean()) / np.sqrt(figure.variance)
+        assert (abs(off[:29]) < 3.5).all()
+        assert (off[29] > 8) == far

@@ -26,21 +26,19 @@ POOR = 0.25
 
 
 class PeriodFigure(NamedTuple):
-    """By period, and by group where there are groups: the figure, its sampling variance, the ratio behind it."""
+    """By period, and by group where there are groups: the figure and its sampling variance."""
 
     y: Floats
     variance: Floats
-    ratio: Floats
 
 
 class Figures(NamedTuple):
     """`traffic`: impressions. `level`: clicks at fixed items, all positions together; `curve`: each group beside the
-    level, `clicks` without that. `links`: items that were shown in more than one place. `even`: doubled counts."""
+    level. `links`: items that were shown in more than one place. `even`: doubled counts."""
 
     traffic: PeriodFigure
     level: PeriodFigure
     curve: PeriodFigure
-    clicks: PeriodFigure
     links: PeriodFigure
     even: PeriodFigure
     observed: Floats
@@ -51,7 +49,7 @@ class Figures(NamedTuple):
 
 def to_figure(ratio: Floats, variance: Floats) -> PeriodFigure:
     """Of ratios."""
-    return PeriodFigure(1.5 * (np.cbrt(np.maximum(ratio, 0.0)) ** 2 - 1), variance, ratio)
+    return PeriodFigure(1.5 * (np.cbrt(np.maximum(ratio, 0.0)) ** 2 - 1), variance)
 
 
 def to_ratio(y: Floats) -> Floats:
@@ -63,7 +61,7 @@ def measure_figures(seen: Observed, o: Floats, group: Codes, groups: int) -> Fig
     """`o`: propensities by factor, of all periods together. `group`: by factor."""
     shown = np.bincount(seen.period, seen.impressions, seen.periods)
     typical = float(np.exp(np.log(np.maximum(shown, 1)).mean())) if len(shown) else 1.0
-    traffic = PeriodFigure(np.log(np.maximum(shown, 1) / typical), 1 / np.maximum(shown, 1), shown / typical)
+    traffic = PeriodFigure(np.log(np.maximum(shown, 1) / typical), 1 / np.maximum(shown, 1))
     scores = score(seen, o, group, groups)
     unit = np.eye(groups) / _UNKNOWN
     covariance = np.linalg.inv(scores.information + unit)
@@ -75,7 +73,6 @@ def measure_figures(seen: Observed, o: Floats, group: Codes, groups: int) -> Fig
     beside = PeriodFigure(
         clicks.y - level.y[:, None],
         np.maximum(own - 1 / amount[:, None], 1e-9) if groups > 1 else np.full_like(own, _UNKNOWN),
-        np.divide(clicks.ratio, level.ratio[:, None], out=np.ones_like(own), where=level.ratio[:, None] > 0),
     )
     links = count_links(seen, group, groups)
     cells, even = count_even(seen)
@@ -83,9 +80,8 @@ def measure_figures(seen: Observed, o: Floats, group: Codes, groups: int) -> Fig
         traffic,
         level,
         beside,
-        clicks,
         _compare_shares(links.moved, links.movable),
-        _compare_shares(even, cells),
+        _compare_few(even, cells),
         scores.observed,
         scores.expected,
         links.moved,
@@ -99,3 +95,14 @@ def _compare_shares(some: Floats, of: Floats) -> PeriodFigure:
     variance = np.maximum(1 - share, _EDGE) / np.maximum(expected, 1 / _UNKNOWN)
     # half a count on both sides: where hardly any is expected, one is no surprise
     return to_figure((some + 0.5) / (expected + 0.5), np.minimum(variance, _UNKNOWN))
+
+
+def _compare_few(some: Floats, of: Floats) -> PeriodFigure:
+    """The same where hardly any may be expected, and all would be a fault: counts below ten are lifted to ten on both
+    sides, with the variance of one count more than is expected."""
+    figure = _compare_shares(some, of)
+    share = (some.sum() + 0.5) / (of.sum() + 1.0)
+    expected = of * share
+    lifted = to_figure((some + 10 - expected) / 10, np.minimum((expected * (1 - share) + 1) / 100, FEW))
+    few = expected < 10
+    return PeriodFigure(np.where(few, lifted.y, figure.y), np.where(few, lifted.variance, figure.variance))
