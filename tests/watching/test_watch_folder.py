@@ -130,6 +130,7 @@ def read_metrics(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], flo
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "code", "said"),
     [

@@ -50,6 +50,7 @@ def test_the_page_says_what_changed_and_what_to_do(page: Path) -> None:
     assert {(row["t"], row["group"]) for row in red} == {("2026-10-10", "position 2")}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: no browser to draw in")
 def test_the_page_in_a_browser(page: Path) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: no browser to drive")
