@@ -109,9 +109,9 @@ def test_a_changed_propensity_is_found_where_it_is(factor: int) -> None:
     assert level < 0.9
     assert beside[factor] < 0.85
     assert beside[1 - factor] > 1.05
-    clicks = (figures.curve.y + figures.level.y[:, None])[[0, 29]]  # of each factor, not beside the others
-    assert to_ratio(clicks[1])[factor] / to_ratio(clicks[0])[factor] == pytest.approx(0.5, abs=0.03)
-    assert to_ratio(clicks[1])[1 - factor] / to_ratio(clicks[0])[1 - factor] == pytest.approx(1, abs=0.03)
+    whole = to_ratio((figures.curve.y + figures.level.y[:, None])[[0, 29]])  # of each factor, not beside the others
+    assert whole[1, factor] / whole[0, factor] == pytest.approx(0.5, abs=0.03)
+    assert whole[1, 1 - factor] / whole[0, 1 - factor] == pytest.approx(1, abs=0.03)
 
 
 @given(st.floats(0, 50))
