@@ -146,6 +146,7 @@ def test_planted(quiet: Path, tmp_path: Path, table: Any, code: str, said: str) 
     found = planted(quiet, tmp_path / "it", table())
     by_code = {alarm["code"]: alarm for alarm in found.alarms}
     assert code in by_code
+    assert [alarm["kind"] for alarm in found.alarms] == sorted((alarm["kind"] for alarm in found.alarms), reverse=True)
     assert said in by_code[code]["message"]
     assert not found.earlier_alarms
 

@@ -44,7 +44,7 @@ def judge_periods(
     baseline: int,
     false_alarms: float,
 ) -> tuple[Findings, list[list[Alarm]]]:
-    """Every period that has a baseline, and the alarms of each."""
+    """Every period that has a baseline, and the alarms of each, faults first."""
     figures = measure_figures(seen, reference, groups.of, len(groups.names))
     times, judged = read_times(names), list(range(LEAST, seen.periods))
     tests, missing = judge(figures, times, judged, baseline), count_missing(times, seen.periods)
@@ -54,6 +54,7 @@ def judge_periods(
         before = np.arange(max(0, at - baseline), at)
         alarms[at] += find_faults(seen, factors, shares, names[at], missing[at], at, before)
         alarms[at] += raise_alarms(found, row, names[at])
+        alarms[at].sort(key=lambda alarm: alarm.kind != "fault")  # which may be what made the changes
     return found, alarms
 
 
