@@ -132,6 +132,25 @@ def test_the_script_for_cron(place: Path) -> None:
     assert bash(script, "none.parquet", "none").returncode == 1
 
 
+@pytest.mark.slow
+def test_the_script_of_the_watch(place: Path) -> None:
+    script = blocks(SCHEDULE, "bash")[2]
+    table = log()
+    for day in range(1, 10):
+        if day == 9:
+            seen = pc.and_(table["click"], pc.not_equal(table["position"], 3))
+            table = table.set_column(table.column_names.index("click"), "click", seen)
+        pq.write_table(table, place / f"{day}.parquet")
+        done = bash(script, f"{day}.parquet", f"2026-11-0{day}", "daily")
+        assert done.returncode == (4 if day == 9 else 0), done.stderr
+        said = (place / "daily.ndjson").read_text().splitlines()
+        assert bool(said) == (day == 9)
+    assert '"code": "no_clicks"' in said[0]
+    assert (place / "daily.html").exists()
+    assert "elute_watch_alarms" in (place / "daily.prom").read_text()
+    assert bash(script, "none.parquet", "2026-11-10", "daily").returncode == 1
+
+
 def test_the_crontab() -> None:
     (crontab,) = blocks(SCHEDULE, "cron")
     *settings, line = crontab.splitlines()

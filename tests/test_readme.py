@@ -25,6 +25,7 @@ PAGES = [
     "docs/value.md",
     "docs/report.md",
     "docs/daily.md",
+    "docs/watch.md",
     "docs/assumptions.md",
 ]
 

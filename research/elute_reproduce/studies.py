@@ -39,6 +39,7 @@ STUDIES: dict[str, str] = {
     "additive": "several biases at once: effects that multiply beside combinations, merging, leaving a column out",
     "known": "whether what a check calls known is, from dense to very sparse logs",
     "score-adjusted": "clicks adjusted for the logging policy's score: propensities, intervals, tests of it",
+    "watch": "false alarms of a watch over daily parts, and days until it tells of changes",
     "value": "what rankings would earn: bias, coverage and errors by world, and on real clicks",
     "cmip-figure1": "relevance of two click models against the logging policy's ranks",
     "cmip-figure2": "seven click models: what is known in advance, and perplexity under another policy",

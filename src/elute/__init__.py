@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from elute.verbs.audit import audit
     from elute.verbs.check import certify, check
     from elute.verbs.convert import convert
-    from elute.verbs.count import Counted, count
+    from elute.verbs.counting.count import Counted, count
+    from elute.verbs.counting.sql import Statement, sql
+    from elute.verbs.counting.watch import watch
     from elute.verbs.fit import fit
     from elute.verbs.follow import follow
     from elute.verbs.judge import Judged, judge
@@ -44,9 +46,9 @@ if TYPE_CHECKING:
     from elute.verbs.repair import merge, swap
     from elute.verbs.report import report
     from elute.verbs.simulate import Simulated, simulate
-    from elute.verbs.sql import Statement, sql
     from elute.verbs.train import Trained, train
     from elute.verbs.value import value
+    from elute.watching.watch import Watch
 
     __version__: str
 
@@ -63,7 +65,7 @@ _HOMES = {
     "ClickLog": "elute.log",
     "Constraints": "elute.repair.swapping.constraints",
     "Conversion": "elute.io.logs.convert",
-    "Counted": "elute.verbs.count",
+    "Counted": "elute.verbs.counting.count",
     "Counts": "elute.cells.counts",
     "DLA": "elute.estimate.models.dla",
     "EluteError": "elute.errors",
@@ -82,18 +84,19 @@ _HOMES = {
     "Report": "elute.reporting.page",
     "ScoreAdjusted": "elute.estimate.models.score_adjusted",
     "Simulated": "elute.verbs.simulate",
-    "Statement": "elute.verbs.sql",
+    "Statement": "elute.verbs.counting.sql",
     "SwapPlan": "elute.repair.plan",
     "Trained": "elute.verbs.train",
     "TwoTower": "elute.estimate.models.two_tower",
     "Value": "elute.valuing.value",
+    "Watch": "elute.watching.watch",
     "audit": "elute.verbs.audit",
     "bootstrap": "elute.estimate.inference.bootstrap",
     "certify": "elute.verbs.check",
     "check": "elute.verbs.check",
     "cmip": "elute.auditing.cmip.metric",
     "convert": "elute.verbs.convert",
-    "count": "elute.verbs.count",
+    "count": "elute.verbs.counting.count",
     "fit": "elute.verbs.fit",
     "follow": "elute.verbs.follow",
     "generic_identifiability": "elute.identify.generic.identifiability",
@@ -103,10 +106,11 @@ _HOMES = {
     "read_log": "elute.log",
     "report": "elute.verbs.report",
     "simulate": "elute.verbs.simulate",
-    "sql": "elute.verbs.sql",
+    "sql": "elute.verbs.counting.sql",
     "swap": "elute.verbs.repair",
     "train": "elute.verbs.train",
     "value": "elute.verbs.value",
+    "watch": "elute.verbs.counting.watch",
 }
 __all__ = [
     "CTR",
@@ -142,6 +146,7 @@ __all__ = [
     "Trained",
     "TwoTower",
     "Value",
+    "Watch",
     "__version__",
     "audit",
     "bootstrap",
@@ -163,6 +168,7 @@ __all__ = [
     "swap",
     "train",
     "value",
+    "watch",
 ]
 
 

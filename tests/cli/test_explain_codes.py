@@ -12,6 +12,7 @@ import pytest
 from elute.cli import main
 from elute.io.logs.tally import Tally
 from elute.results.explanations import EXPLANATIONS, explain
+from elute.results.watched import ALARMS
 from shell import ROOT, run
 
 SOURCE = ROOT / "src" / "elute"
@@ -60,12 +61,22 @@ def emitted(verb: str) -> set[str]:
         return {code for tree in parsed("auditing/assumptions") for code in names(tree)}
     if verb == "judge":
         return {code for tree in parsed("judging") for code in (*calls(tree, "drop"), *keys(tree, "left"))}
+    if verb == "watch":
+        rules = {code for tree in parsed("watching/faults.py") for code in codes(tree)}
+        return rules | {code for tree in parsed("watching/findings.py") for code in codes(tree)}
     counted = {"orphans", "repeated_clicks", "malformed"}
     assert counted <= set(Tally.__dataclass_fields__)
     return counted | {code for tree in parsed("cli/verbs/convert.py") for code in keys(tree, "left_out")}
 
 
-@pytest.mark.parametrize("verb", ["check", "audit", "judge", "convert"])
+def codes(tree: ast.AST) -> Iterator[str]:
+    """Text that is the code of an alarm, wherever it stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in ALARMS:
+            yield str(node.value)
+
+
+@pytest.mark.parametrize("verb", ["check", "audit", "judge", "convert", "watch"])
 def test_every_code_is_explained_and_nothing_else(verb: str) -> None:
     explained = {code for code, entry in EXPLANATIONS.items() if entry.verb.split()[0] == verb}
     assert emitted(verb) == explained
@@ -110,7 +121,7 @@ def test_json(tmp_path: Path) -> None:
 def test_a_typo_gets_what_is_near(tmp_path: Path) -> None:
     done = run("elute explain thin_factor", tmp_path)
     assert done.exit_code == 1
-    assert done.stderr == "elute: no code 'thin_factor'; did you mean thin_factors?\n"
+    assert done.stderr == "elute: no code 'thin_factor'; did you mean thin_factors or new_factors?\n"
     assert "'elute explain' lists all codes" in run("elute explain xyz", tmp_path).stderr
 
 

@@ -42,6 +42,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "rank": ("fit", "--features", "LOG", "--out", "scores.parquet"),
     "simulate": ("--data", "LETOR", "--sessions", "5", "--out", "simulated.parquet"),
     "value": ("LOG", "--fit", "fit", "--ranking", "nowhere.csv"),
+    "watch": ("LOG",),
     "sql": ("clicks", "--dialect", "duckdb"),
     "reproduce": ("no-such-table",),
     "explain": ("thin_factors",),

@@ -28,7 +28,7 @@ KILLS = int(os.environ.get("ELUTE_KILLS", "6"))
 _APPEND = """
 import os, sys
 import elute
-from elute.verbs.count import count
+from elute.verbs.counting.count import count
 for line in sys.stdin:  # nothing has run in this process but imports: its children are as it is
     child = os.fork()
     if child == 0:

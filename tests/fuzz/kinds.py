@@ -63,6 +63,7 @@ KINDS: dict[str, FileKind] = {
             "check {it} --json",
             "check {it} --last 1 --memory 600MB --json",
             "fit {it} --allow-unidentified --out {out}",
+            "watch {it} --json",
             "count {world}/log.parquet --append --key day=2 --out {it}",
         ),
         ("parts.json",),

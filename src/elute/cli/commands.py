@@ -1,6 +1,6 @@
 """The verbs by name and by what they say of themselves, so that help, completion and typos need not import them.
 
-A verb's module, `elute.cli.verbs.<verb>`, is imported when the verb is asked for. Its line stands here a second time;
+A verb's module, in `elute.cli.verbs`, is imported when the verb is asked for. Its line stands here a second time;
 tests/cli/test_help.py compares the two.
 """
 
@@ -30,6 +30,7 @@ BESIDE = {
     "shown.",
     "count": "Count a log once; then give the folder of counts to the other verbs in its place.",
     "sql": "Print the statement that counts a log's cells in the warehouse where it is.",
+    "watch": "What changed in a folder of parts, period by period, and is it more than chance?",
     "train": "Learn a ranker from the clicks of a log and features of its documents.",
     "rank": "Score documents with a ranker that `elute train` left in DIR; a higher score ranks higher.",
     "simulate": "A click log whose truth is known: real documents and grades, a policy that ranks, a user who clicks.",
@@ -40,6 +41,9 @@ BESIDE = {
 }
 
 VERBS = FLOW | BESIDE
+
+_COUNTING = ("count", "sql", "watch")
+"""Verbs that lie in a folder of that name."""
 
 DEBUG = "--debug"
 
@@ -57,7 +61,8 @@ def make_debug_option() -> click.Option:
 
 def _load(verb: str) -> click.Command:
     """What all commands have is added to each once."""
-    found = cast(click.Command, getattr(import_module(f"elute.cli.verbs.{verb}"), verb))
+    home = f"counting.{verb}" if verb in _COUNTING else verb
+    found = cast(click.Command, getattr(import_module(f"elute.cli.verbs.{home}"), verb))
     if any(DEBUG in parameter.opts for parameter in found.params):
         return found
     found.params.append(make_debug_option())

@@ -24,6 +24,8 @@ from elute.errors import EluteError, NotRecoverable
 FAILED = 1
 NOT_RECOVERABLE = 3
 """Exit code of a verb that ran and found, or left, the log not recoverable."""
+ALARM = 4
+"""Exit code of `elute watch` where something changed."""
 INTERRUPTED = 130
 """As shells have it: 128 and the number of the signal."""
 

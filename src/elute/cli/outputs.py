@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-OUTPUTS = ("out", "export", "queries", "charts")
+OUTPUTS = ("out", "export", "queries", "charts", "prometheus")
 """Options that name what is written. Any other may name what is read, but for the folder for spills."""
 
 FOLDERS = ("count", "fit", "judge", "train", "value")

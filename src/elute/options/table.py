@@ -136,6 +136,11 @@ OPTIONS: dict[str, Kind] = {
     # count
     "append": Flag(),
     "key": Text("a name and a value, as in 'day=2026-11-14'"),
+    # watch
+    "every": Text("a name of the keys of parts, as in 'day'"),
+    "baseline": Whole(7, 1_000),
+    "false_alarms": Number(1e-6, 1e3),
+    "prometheus": PathName(),
     # all
     "out": PathName(),
 }

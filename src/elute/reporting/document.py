@@ -26,14 +26,15 @@ def render_document(
     figures: Sequence[tuple[str, str]],
     following: Sequence[tuple[str, str]],
     sections: Sequence[Section],
+    question: str = "Can relevance be recovered from these clicks, and how much of it is known?",
 ) -> str:
-    """The page: verdict, figures and what to do next on the first screen, then the sections."""
+    """The page: the question and its verdict, figures and what to do next on the first screen, then the sections."""
     drawn = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
     data = {figure.key: {"spec": figure.spec, "details": figure.details} for figure in drawn}
     libraries, own = load_library(), _read_asset("page.js")
     body = tag(
         "body",
-        _render_masthead(log, verdict, figures, following),
+        _render_masthead(log, question, verdict, figures, following),
         _render_contents(sections),
         tag("main", *(_render_section(section) for section in sections)),
         tag("footer", f"Written by elute {version('elute')}. All data of this page is in this file."),
@@ -75,6 +76,7 @@ def _read_asset(name: str) -> str:
 
 def _render_masthead(
     log: str,
+    question: str,
     verdict: tuple[Tone, str, str],
     figures: Sequence[tuple[str, str]],
     following: Sequence[tuple[str, str]],
@@ -90,7 +92,7 @@ def _render_masthead(
             tag("button", "Dark", id="theme", type="button", title="Light or dark"),
             class_="bar",
         ),
-        tag("p", "Can relevance be recovered from these clicks, and how much of it is known?", class_="question"),
+        tag("p", question, class_="question"),
         tag("h1", word, class_=tone),
         tag("p", sentence, class_="sentence"),
         tag("dl", *tiles, class_="figures"),

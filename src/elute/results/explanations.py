@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from elute.errors import EluteError
+from elute.results.watched import ALARMS
 
 
 class Explanation(NamedTuple):
@@ -29,6 +30,7 @@ _LABELS = "elute audit --assumptions --log demo/sound.parquet --labels demo/trut
 _JUDGE = "elute judge demo/fits/pbm --format quepid --out ratings.csv"
 _PRECISE = "elute judge demo/fits/pbm --format quepid --min-precision 20 --out ratings.csv"
 _BUNDLE = "elute judge clicks-fit --format xgboost --log clicks.parquet --features docs/data/letor.txt --out bundle"
+_WATCH = "elute watch daily"
 _UBI = "elute convert docs/data/ubi_queries.ndjson docs/data/ubi_events.ndjson --from ubi --out ubi.parquet"
 
 EXPLANATIONS: dict[str, Explanation] = {
@@ -276,6 +278,8 @@ EXPLANATIONS: dict[str, Explanation] = {
         _UBI,
     ),
 }
+
+EXPLANATIONS |= {code: Explanation("watch", *texts, _WATCH) for code, texts in ALARMS.items()}
 
 
 def explain(code: str) -> tuple[str, Explanation]:

@@ -69,6 +69,14 @@ def choose_parts(index: Index, last: int | None, drop: str | None) -> tuple[Part
     return tuple(kept)
 
 
+def group_parts(parts: Iterable[PartEntry], name: str) -> dict[str, list[PartEntry]]:
+    """By the values of one name of the key, in their order."""
+    found: dict[str, list[PartEntry]] = {}
+    for part in parts:
+        found.setdefault(part.key[name], []).append(part)
+    return {value: found[value] for value in sorted(found, key=_order_values(found))}
+
+
 def spell_key(key: Key) -> str:
     """As it is given."""
     return ",".join(f"{name}={value}" for name, value in key.items())

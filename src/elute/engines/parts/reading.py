@@ -134,6 +134,14 @@ class MergedCounts:
             raise EluteError(f"{self.folder}: its parts contradict each other; count them again")
         return Membership(self.queries, self._query_codes.find(pairs.query), pairs.item, pairs.impressions)
 
+    def iterate_runs(self) -> Iterator[tuple[int, Run]]:
+        """The items of each part as it has them, with the part's number; factors are those of `factors`."""
+        codes, number = self._factors[1], 0
+        for part, files in enumerate(self.parts):
+            for group, cells in enumerate(files.cells_by_group()):
+                yield part, Run(number, files.ids(group), cells._replace(factor=codes[part][cells.factor]))
+                number += 1
+
     def find_busiest_query(self) -> object:
         """Its name, found where one of its items is named."""
         shown = np.zeros(self.queries, np.int64)
@@ -177,12 +185,7 @@ class MergedCounts:
     @cached_property
     def _whole(self) -> Merged:
         """All of it, range by range on all cores."""
-        codes = self._factors[1]
-        runs: list[Run] = []
-        for part, files in enumerate(self.parts):
-            for group, cells in enumerate(files.cells_by_group()):
-                own = cells._replace(factor=codes[part][cells.factor])
-                runs.append(Run(len(runs), files.ids(group), own))
+        runs = [run for _, run in self.iterate_runs()]
         ranges = 1 if self.exact else max(1, sum(len(run.ids.item) for run in runs) // ITEMS_A_RANGE)
         edges = np.array(cut_places(ranges), np.uint64)
         cuts = [[0, *np.searchsorted(run.ids.place, edges).tolist(), len(run.ids.place)] for run in runs]

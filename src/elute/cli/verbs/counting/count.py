@@ -56,7 +56,7 @@ def count(
     The counts remember the columns and filters they were made with and the files they were made from, and are
     refused when those have changed. With --append the folder grows by a part, and --drop removes parts from it.
     """
-    from elute.verbs.count import count as run
+    from elute.verbs.counting.count import count as run
 
     found = run(log, out, append=append, key=key, drop=drop, progress=progress)
     if as_json:

@@ -36,7 +36,7 @@ def sql(table: str, dialect: str, as_json: bool, **options: Any) -> None:
     Nothing is run. TABLE is a table or view, as in schema.table; --where is written in the warehouse's own SQL. Give
     the result, exported as Parquet, to 'elute count --from-cells cells.parquet --out counts'.
     """
-    from elute.verbs.sql import sql as run
+    from elute.verbs.counting.sql import sql as run
 
     found = run(table, dialect, **options)
     if as_json:

@@ -1,0 +1,1 @@
+"""How often `elute watch` raises an alarm where nothing happens, and how soon where something does."""
