@@ -23,6 +23,7 @@ from test_against_reference import ODD_INT64, ODD_TEXT, ODD_UINT64, Case, logs, 
 import elute
 from elute.checking import measured
 from elute.engines.partitioned import engine
+from elute.engines.partitioned.row_files import RowFiles
 
 Reader = Callable[..., elute.ClickLog]
 
@@ -354,11 +355,17 @@ def test_a_check_after_the_counts_were_fetched(data: Path) -> None:
 @pytest.mark.usefixtures("some_passes")
 def test_rows_are_put_aside_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a check comes before the cells are asked for, or after, as in a fit."""
-    path, made = str(data / "yandex" / "test.parquet"), []
+    path, made = str(data / "yandex" / "test.parquet"), list[int]()
     names = ("items", "cells", "components", "queries", "rankable_queries")
     with whole(path) as log:
         expected = elute.check(log).to_dict()
-    monkeypatch.setattr(engine, "RowFiles", lambda *given, real=engine.RowFiles: made.append(1) or real(*given))
+    make = RowFiles.__init__
+
+    def count(files: RowFiles, folder: Path, partitions: int) -> None:
+        made.append(partitions)
+        make(files, folder, partitions)
+
+    monkeypatch.setattr(RowFiles, "__init__", count)
     for cells_first in (True, False):
         with in_passes(path) as log:
             if cells_first:

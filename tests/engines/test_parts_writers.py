@@ -219,6 +219,18 @@ def test_a_part_whose_source_has_changed_is_counted_again(tmp_path: Path) -> Non
     assert call_elute("check", folder, "--drop", "day = 2").code in (0, 3)
 
 
+def test_each_night_may_write_the_same_file(tmp_path: Path) -> None:
+    """A name that parts were counted from again and again; the last of them may be counted again."""
+    folder, kept = tmp_path / "parts", []
+    for day in range(4):
+        kept.append(pq.read_table(write_day(tmp_path / "export.parquet", day, 100 + day)))
+        elute.count(tmp_path / "export.parquet", folder, append=True, key=f"day={day}")
+    pq.write_table(pa.concat_tables(kept), tmp_path / "all.parquet")
+    assert elute.check(folder).to_dict() == elute.check(tmp_path / "all.parquet").to_dict()
+    write_day(tmp_path / "export.parquet", 9, 500)
+    assert call_elute("check", folder).code in (0, 3)
+
+
 def test_the_default_key_is_the_name_of_the_log(tmp_path: Path) -> None:
     day, folder = write_day(tmp_path / "1.parquet", 1), tmp_path / "parts"
     for _ in range(2):
