@@ -19,15 +19,13 @@ from elute.cells.survey import Survey
 from elute.engines.counts_folder.filtering import choose_factors, write_kept
 from elute.engines.counts_folder.held import HeldCounts
 from elute.engines.counts_folder.reading import CountsFiles
-from elute.engines.fingerprint.compare import find_changed_source
 from elute.engines.source_state import State
 from elute.errors import EluteError
 from elute.progress import Progress
 
 
 class CountsEngine:
-    """Counts in a folder. Refused where the log has changed since; where it is out of reach they are taken as they
-    are."""
+    """Counts in a folder, or those of its parts together."""
 
     def __init__(self, files: HeldCounts, spill: str | Path | None = None) -> None:
         """`spill`: the folder for what is left of the counts where filters leave some out."""
@@ -37,9 +35,6 @@ class CountsEngine:
         self._remove: Callable[[], None] | None = None
         self.roles, self.filters = self._files.roles, self._files.filters
         self.label: str = self._about["log"]
-        source = find_changed_source(self.state)
-        if source is not None:
-            raise EluteError(f"{source} has changed since it was counted: {files.recount}")
 
     @property
     def _about(self) -> dict[str, Any]:

@@ -30,10 +30,6 @@ class HeldCounts(Protocol):
     def collision_bound(self) -> float: ...
 
     @property
-    def recount(self) -> str:
-        """What to do where the log has changed."""
-
-    @property
     def queries(self) -> int: ...
 
     @property

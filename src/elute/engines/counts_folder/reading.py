@@ -32,6 +32,7 @@ from elute.door.tables import (
 )
 from elute.engines.counts_folder.cells import Sums, add_sizes, require_same, require_sound
 from elute.engines.counts_folder.layout import ABOUT, CELLS, FORMAT, MARK, QUERY
+from elute.engines.fingerprint.compare import find_changed_source
 from elute.errors import EluteError
 
 _CELL = {
@@ -73,10 +74,12 @@ class CountsFiles:
     def collision_bound(self) -> float:
         return float(self.about["collision_bound"])
 
-    @property
-    def recount(self) -> str:
-        """What to do where the log has changed."""
-        return f"count {self.about['log']} again with `elute.count` (`out='{self.folder}'`)"
+    def refuse_changed(self) -> None:
+        """Refuse counts of a log that has changed since; where it is out of reach they are taken as they are."""
+        source = find_changed_source(self.about["source"])
+        if source is not None:
+            again = f"count {self.about['log']} again with `elute.count` (`out='{self.folder}'`)"
+            raise EluteError(f"{source} has changed since it was counted: {again}")
 
     @property
     def queries(self) -> int:

@@ -30,7 +30,7 @@ def find_changed_source(then: Sequence[State]) -> str | None:
         found = _ask(asked, min(end, time.monotonic() + 2 * SECONDS))
         for before, after in zip(asked, found, strict=True):
             if after is not None and after != before:
-                return name_state(before)
+                return _source_name(before)
         if (not any(found) and "file" not in asked[0]) or time.monotonic() > end:
             break
     return None
@@ -68,6 +68,5 @@ def _current_state(then: State) -> State | None:
     return objects.current_state(then)
 
 
-def name_state(state: State) -> str:
-    """What the source is called."""
+def _source_name(state: State) -> str:
     return str(state.get("file") or state.get("table") or state["url"])

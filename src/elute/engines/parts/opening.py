@@ -21,7 +21,8 @@ from elute.errors import EluteError
 def open_counts(
     source: str | Path, memory: int | None, spill: str | Path | None, last: int | None, drop: str | None
 ) -> CountsEngine:
-    """A folder of counts, or of parts, of which those are read that `last` and `drop` leave."""
+    """A folder of counts, which are refused where the log has changed since; or of parts, of which those are read that
+    `last` and `drop` leave: a part is what was counted, whatever has become of that night's export."""
     held: HeldCounts
     if is_parts(source):
         held = MergedCounts.open(Path(source), last, drop, memory is not None)
@@ -29,6 +30,8 @@ def open_counts(
         refuse_window(source, last, drop)
         held = CountsFiles(Path(source))
     try:
+        if isinstance(held, CountsFiles):
+            held.refuse_changed()
         return CountsEngine(held, spill) if memory is None else PartitionedCountsEngine(held, memory, spill)
     except BaseException:
         held.close()

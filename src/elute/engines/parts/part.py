@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,9 +14,7 @@ from elute.door.fields import Damaged
 from elute.door.tables import require_type
 from elute.engines.counts_folder.layout import FORMAT, ITEM, PLACE, QUERY_KEY
 from elute.engines.counts_folder.reading import CountsFiles
-from elute.engines.fingerprint.compare import name_state
 from elute.engines.parts.hashing import HashedItems
-from elute.engines.source_state import State
 from elute.errors import EluteError
 
 
@@ -65,22 +62,10 @@ def add_up(folder: Path, roles: Roles, parts: Sequence[dict[str, Any]]) -> dict[
     return {
         "format": FORMAT,
         "log": str(folder),
-        "source": _list_sources(parts),
+        "source": [state for about in parts for state in about["source"]],
         "roles": roles.to_dict(),
         "filters": filters[0] if alike else {**filters[0], "where": None},
         "rows_filtered": sum(filtered) if alike and None not in filtered else None,
         "nulls": {column: nulls[column] for column in roles.ids if column in nulls},
         **{name: sum(about[name] for about in parts) for name in ("rows", "usable", "unshown", "repeats_on_page")},
     }
-
-
-def _list_sources(parts: Sequence[dict[str, Any]]) -> list[State]:
-    """Those that parts were counted from whole. A name that was used again, as for each night's export, tells nothing
-    of what it was before."""
-    counted = [about["source"] for about in parts if about.get("filters", {}).get("where") is None]
-    states: dict[str, list[State]] = {}
-    for state in chain.from_iterable(counted):
-        known = states.setdefault(name_state(state), [])
-        if state not in known:
-            known.append(state)
-    return [same[0] for same in states.values() if len(same) == 1]

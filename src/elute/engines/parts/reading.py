@@ -76,11 +76,6 @@ class MergedCounts:
             self._lock = None
 
     @property
-    def recount(self) -> str:
-        """What to do where a part's source has changed."""
-        return f"count it again with `elute.count` (`append=True`, `out='{self.folder}'`) under the key of its part"
-
-    @property
     def collision_bound(self) -> float:
         n = len(self._whole.run) if not self._streams else sum(len(group.run) for group in self._iterate_groups())
         return 0.0 if self.exact else n * (n - 1) / 2**65
