@@ -50,7 +50,7 @@ def read(table):
 
 
 def rows_of(table) -> ScoredRows:
-    return read_rows(read(table), "score", "raw", silent)
+    return read_rows(read(table), ("score",), "raw", silent)
 
 
 def test_the_pooled_fit_is_a_poisson_regression_with_clustered_errors():
@@ -109,7 +109,7 @@ def test_relevance_is_clicks_over_what_was_seen():
 @pytest.mark.parametrize("scale", ["query", "rank"])
 def test_scores_are_rescaled_within_queries(scale):
     table = draw_table(4, queries=6, lists=2)
-    rows = read_rows(read(table), "score", scale, silent)
+    rows = read_rows(read(table), ("score",), scale, silent)
     plain = {}
     for query in set(table["query_id"].to_pylist()):
         own = {(r["doc_id"], r["score"]) for r in table.to_pylist() if r["query_id"] == query}
@@ -118,7 +118,7 @@ def test_scores_are_rescaled_within_queries(scale):
             ranked = (values < score).mean() + (values == score).mean() / 2
             plain[score] = (score - values.mean()) / values.std() if scale == "query" else ranked
     raw = rows_of(table)
-    assert rows.score == pytest.approx([plain[score] for score in raw.score])
+    assert rows.score[:, 0] == pytest.approx([plain[score] for score in raw.score[:, 0]])
     assert rows.clicked.sum() == sum(table["click"].to_pylist())
 
 

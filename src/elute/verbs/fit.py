@@ -10,6 +10,7 @@ from elute.auditing.assumptions.brief import assess_briefly
 from elute.bounds.assumptions import Assumptions
 from elute.bounds.bounds import find_bounds
 from elute.cells.counts import Counts
+from elute.cells.roles import ColumnNames
 from elute.checking.measured import measure_log
 from elute.checking.rung import Rung, describe_unestimable, find_rung
 from elute.errors import EluteError, NotEstimable, NotRecoverable
@@ -50,7 +51,7 @@ def fit(
     clip: float | Literal["auto"] | None = None,
     self_normalised: bool | None = None,
     policy_aware: bool | None = None,
-    score: str | None = None,
+    score: ColumnNames | None = None,
     score_scale: ScoreScale | None = None,
     bootstrap: int | None = None,
     cluster: str | None = None,

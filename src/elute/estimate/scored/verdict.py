@@ -17,6 +17,7 @@ from scipy import sparse, stats
 from scipy.sparse.csgraph import connected_components
 
 from elute.estimate.scored.conditional import ClickShares, Sharing, add_up, fit_shares
+from elute.estimate.scored.groups import keep_sharing, one_hot, sum_by
 from elute.estimate.scored.pooled import Pooled
 from elute.estimate.scored.rows import ScoredRows
 from elute.estimate.scored.spline import ScoreBins
@@ -131,14 +132,14 @@ def _compare_lists(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, scale: _Sc
     if not rows.has_queries:
         return TestedGap("lists", "the log has no queries")
     factors, width = len(pooled.log_o), bins.basis.shape[1]
-    key, shown, clicked = _sum_by((rows.query, bins.bin, rows.factor), (len(bins.centre), factors), rows)
+    key, shown, clicked = sum_by((rows.query, bins.bin, rows.factor), (len(bins.centre), factors), rows)
     query, bin_, factor = key
-    kept = _keep_sharing(query, clicked)
+    kept = keep_sharing(query, clicked)
     if not kept.any():
         return TestedGap("lists", "no query with clicks has two results")
     query, bin_, factor = (part[kept] for part in (query, bin_, factor))
     shown, clicked = shown[kept], clicked[kept]
-    design = sparse.hstack([sparse.csr_array(bins.basis)[bin_], _one_hot(factor, factors)]).tocsr()
+    design = sparse.hstack([sparse.csr_array(bins.basis)[bin_], one_hot(factor, factors)]).tocsr()
     penalty = np.zeros((width + factors, width + factors))
     penalty[:width, :width] = pooled.stiffness * bins.penalty
     group = np.unique(query, return_inverse=True)[1].reshape(-1)
@@ -149,15 +150,15 @@ def _compare_lists(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, scale: _Sc
 def _compare_items(rows: ScoredRows, pooled: Pooled, scale: _Scale) -> TestedGap:
     """Groups are items; x is the factor."""
     factors = len(pooled.log_o)
-    (item, factor), shown, clicked = _sum_by((rows.item, rows.factor), (factors,), rows)
-    kept = _keep_sharing(item, clicked)
+    (item, factor), shown, clicked = sum_by((rows.item, rows.factor), (factors,), rows)
+    kept = keep_sharing(item, clicked)
     if not kept.any():
         return TestedGap("items", "no item with clicks was shown under two factors")
     item, factor, shown, clicked = item[kept], factor[kept], shown[kept], clicked[kept]
     query = np.zeros(int(rows.item.max()) + 1, np.int64)
     query[rows.item] = rows.query
     group = np.unique(item, return_inverse=True)[1].reshape(-1)
-    found = fit_shares(ClickShares(group, _one_hot(factor, factors), shown, clicked), np.zeros((factors, factors)))
+    found = fit_shares(ClickShares(group, one_hot(factor, factors), shown, clicked), np.zeros((factors, factors)))
     return _compare("items", found, query[item], group, factor, 0, pooled, scale)
 
 
@@ -209,28 +210,3 @@ def _compare(
         p_value=float(2 * law.sf(abs(gap) / error)),
         noticed=float(np.exp((law.ppf(0.975) + _POWER) * error)),
     )
-
-
-def _sum_by(
-    codes: tuple[Codes, ...], sizes: tuple[int, ...], rows: ScoredRows
-) -> tuple[tuple[Codes, ...], Floats, Floats]:
-    """Rows that agree in all codes as one; `sizes`: of all codes but the first."""
-    key = codes[0]
-    for code, size in zip(codes[1:], sizes, strict=True):
-        key = key * size + code
-    each, at = np.unique(key, return_inverse=True)
-    shown, clicked = (add_up(at.reshape(-1), part) for part in (rows.shown, rows.clicked))
-    parts = []
-    for size in reversed(sizes):
-        each, last = np.divmod(each, size)
-        parts.append(last)
-    return (each, *reversed(parts)), shown, clicked
-
-
-def _keep_sharing(group: Codes, clicked: Floats) -> NDArray[np.bool_]:
-    """Rows of groups that have clicks to share among two rows or more."""
-    return np.asarray((np.bincount(group)[group] > 1) & (np.bincount(group, clicked)[group] > 0))
-
-
-def _one_hot(code: Codes, size: int) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(len(code)), (np.arange(len(code)), code)), (len(code), size))
