@@ -14,6 +14,7 @@ from elute.cells.roles import ColumnNames
 from elute.checking.measured import measure_log
 from elute.checking.rung import Rung, describe_unestimable, find_rung
 from elute.errors import EluteError, NotEstimable, NotRecoverable
+from elute.estimate.combined.model import ScoreLinked
 from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.inference.bootstrap import bootstrap as draw
 from elute.estimate.models.base import Estimator
@@ -23,13 +24,15 @@ from elute.estimate.scored.rows import ScoreScale
 from elute.fits.fit import Fit
 from elute.fits.propensities import PropensitySource, read_propensities
 from elute.identify.components import find_components
-from elute.known.precision import TARGET, Precision
+from elute.known.precision import TARGET, Precision, measure_placed
+from elute.known.sample import sample_counts
 from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.options.takes import takes
 from elute.progress import Progress, silent
-from elute.repair.plan import MergePlan
+from elute.repair.plan import MergePlan, ScorePlan
+from elute.repair.scored.make import find_assumption
 from elute.verbs.holdout import TIME, By, score_fit, split_log
-from elute.verbs.source import PlanSource, as_merge_plan
+from elute.verbs.source import PlanSource, as_fit_plan
 
 SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn", "ncm", "cacm")
 """As in `elute.clicks`, less the pbm that is among the others; they read whole pages and need `session=`."""
@@ -66,7 +69,7 @@ def fit(
 ) -> Fit:
     """Propensities of factors and relevance of items, with standard errors.
 
-    A log that is not recoverable is refused with `NotRecoverable`, unless a merge `plan` repairs it or
+    A log that is not recoverable is refused with `NotRecoverable`, unless a merge or score `plan` repairs it or
     `allow_unidentified` says that each component is to have its own scale; likewise, with `NotEstimable`, one whose
     clicks do not determine what its items link. The baselines naive and ctr take any log.
     Where it takes about a second, what the model assumes of clicks is tested (`assumptions` of the summary). Other
@@ -133,6 +136,19 @@ def fit(
         return _fit_sessions(opened, model, progress, **options)
     if model not in MODELS:
         raise EluteError(f"no model '{model}'; there are: {', '.join((*MODELS, *SESSION_MODELS))}")
+    chosen = as_fit_plan(plan)
+    if isinstance(chosen, ScorePlan):
+        other: dict[str, Any] = {
+            "propensities": propensities,
+            "bootstrap": bootstrap,
+            "cluster": cluster,
+            "bounds": bounds,
+        }
+        other |= {"monotone": monotone or None, "at_most": at_most or None, **options}
+        found = _fit_linked(opened, chosen, model, progress, **other)
+        named = plan if isinstance(plan, str | Path) else None
+        found.provenance = found.provenance.with_options(seed=seed, plan=named)
+        return found
     bounded, known_ratios = bool(bounds or monotone or at_most), read_propensities(propensities)
     estimator = build(model, **options, propensities=None if bounded else known_ratios, progress=progress)
     if bounded and estimator.propensities_are != "estimated":
@@ -143,7 +159,7 @@ def fit(
         raise EluteError(f"model '{model}' has no `bootstrap=`; pbm has")
     if cluster is not None and bootstrap is None:
         raise EluteError("`cluster=` says what `bootstrap=` draws: give that too")
-    merges = as_merge_plan(plan)
+    merges = chosen
     counts = _count(opened, estimator, bootstrap is None, progress)
     known = measure_log(opened, merges, TARGET, progress)
     refuses = not (allow_unidentified or bounded) and estimator.propensities_are == "estimated"
@@ -176,6 +192,25 @@ def fit(
     if estimator.propensities_are != "ignored":
         planned = counts if counts is None or merges is None else merges.apply(counts)
         found.summary["assumptions"] = assess_briefly(planned, model, progress=progress).to_dict()
+    return found
+
+
+def _fit_linked(
+    log: ClickLog, plan: ScorePlan, model: str, progress: Progress, *, seed: int | None, **refused: object
+) -> Fit:
+    """The position-based model under a score plan: links and score are combined anew, by this log's own clicks."""
+    for option, value in {"model": None if model == "pbm" else model, **refused}.items():
+        if value not in (None, False):
+            raise EluteError(f"a fit under a score plan has no `{option}=`: it is of pbm, as the score completes it")
+    own = ScoreLinked(score=plan.score, score_scale=plan.score_scale, seed=seed or 0, progress=progress)
+    estimator = own.fit(log)
+    counts, survey = log.counts(progress), log.survey
+    found = Fit.from_estimator(model, estimator, log)
+    known = measure_placed(sample_counts(counts, None), estimator.propensity_, estimator.propensity_log_se_)
+    assumed = find_assumption(find_components(log.connect(progress), survey.factors, survey.impressions), estimator)
+    found.summary |= {"rung": find_rung(True, known, assumed.doubted), "precision": known.to_dict()}
+    found.summary |= {"assumption": assumed.to_dict()}
+    found.summary["assumptions"] = assess_briefly(counts, model, progress=progress).to_dict()
     return found
 
 

@@ -60,7 +60,8 @@ class GraphFit(NamedTuple):
         best[component[rising]] = rising
         moved = self.score(self.log_o)
         sandwich = self.inverse @ (moved.T @ moved).toarray() @ self.inverse
-        return np.sqrt(np.max([_contrast(one, best[component]) for one in (self.inverse, sandwich)], axis=0))
+        both = [_contrast(one, best[component]) for one in (self.inverse, sandwich)]
+        return np.asarray(np.sqrt(np.max(both, axis=0)))
 
     def _share(self, log_o: Floats) -> tuple[Floats, Floats]:
         """By row, its share of the clicks of its item; by item, these."""
@@ -73,7 +74,8 @@ def fit_graph(rows: ScoredRows, factors: int) -> GraphFit:
     queries = int(rows.query.max()) + 1
     (item, query, factor), shown, clicked = sum_by((rows.whole, rows.query, rows.factor), (queries, factors), rows)
     kept = keep_sharing(item, clicked)
-    item, query, factor, shown, clicked = (part[kept] for part in (item, query, factor, shown, clicked))
+    item, query, factor = (part[kept] for part in (item, query, factor))
+    shown, clicked = shown[kept], clicked[kept]
     group = np.unique(item, return_inverse=True)[1].reshape(-1)
     linked = ClickShares(group, one_hot(factor, factors), shown, clicked)
     found = fit_shares(linked, np.zeros((factors, factors)))

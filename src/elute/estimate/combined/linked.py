@@ -3,7 +3,7 @@
 Clicks of an item are of two kinds of news. How they are shared among its factors tells ratios of propensities whatever
 its relevance is: that is the graph's part, and it says nothing across components. How many they are in all tells how
 seen the item's factors are, if relevance is h(score) on average: that is the score's part. With a relevance of
-h(score)·ε, ε of mean 1 and variance v (a gamma variable), the two parts are independent, and their likelihoods multiply:
+h(score)·ε, ε of mean 1 and variance v (a gamma variable), the two are independent, and their likelihoods multiply:
 
     Π_items multinomial(clicks by factor | their sum; n·o)  ·  Π_items negative binomial(their sum; Σ n·o·h(score), v)
 
@@ -50,7 +50,7 @@ class Linked(NamedTuple):
     def errors(self, reference: int) -> Floats:
         """Standard errors of log(o / o of the reference), by factor."""
         own, with_it = np.diag(self.covariance), self.covariance[reference]
-        return np.sqrt(np.maximum(own + own[reference] - 2 * with_it, 0.0))
+        return np.asarray(np.sqrt(np.maximum(own + own[reference] - 2 * with_it, 0.0)))
 
 
 class _Sums(NamedTuple):

@@ -170,6 +170,6 @@ class ScoreAdjusted(IPW):
         if apart.max() > 0.05:
             named = name_factors(factors, np.arange(factors.num_rows, dtype=np.int32), np.array([most, apart.argmax()]))
             raise EluteError(
-                f"'{', '.join(self.score)}' ({self.score_scale}) cannot be told from the bias columns: scores do not overlap "
-                f"between {named}; use another `score_scale=`, or fit pbm"
+                f"'{', '.join(self.score)}' ({self.score_scale}) cannot be told from the bias columns: scores do not "
+                f"overlap between {named}; use another `score_scale=`, or fit pbm"
             )

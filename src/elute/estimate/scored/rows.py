@@ -84,8 +84,8 @@ def _read(fine: ClickLog, log: ClickLog, columns: Sequence[str], scale: ScoreSca
     factor = rows.factor.astype(np.int64)
     order = np.lexsort((*score.T, factor, item))  # engines hand rows over in any order: sums are to be the same
     shown, clicked = (part[order].astype(np.float64) for part in (rows.impressions, rows.clicks))
-    codes = (part[order] for part in (query, item, whole))
-    return ScoredRows(*codes, score[order], factor[order], shown, clicked, log.roles.query is not None)
+    query, item, whole = (part[order] for part in (query, item, whole))
+    return ScoredRows(query, item, whole, score[order], factor[order], shown, clicked, log.roles.query is not None)
 
 
 def _find_rows(items: pa.Table, among: pa.Table) -> Codes:
