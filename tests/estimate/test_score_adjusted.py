@@ -192,6 +192,26 @@ def test_worlds_that_break_it_are_noticed(broken):
     assert noticed >= 8
 
 
+def test_the_bootstrap_agrees_with_the_sandwich_and_says_what_it_drew():
+    log = read(draw_table(11, queries=150, lists=2))
+    plain, drawn = (elute.fit(log, "score-adjusted", score="score", bootstrap=b) for b in (None, 150))
+    errors, others = plain.propensity_errors, drawn.propensity_errors
+    assert others[0] == errors[0] == 0
+    assert others[1:] == pytest.approx(errors[1:], rel=0.3)
+    assert drawn.propensities is not None and {"low", "high"} <= set(drawn.propensities.column_names)
+    low, o, high = (drawn.propensities[name].to_numpy()[1:] for name in ("low", "propensity", "high"))
+    assert ((low < o) & (o < high)).all()
+    assert drawn.summary["bootstrap"] == {
+        "cluster": "query_id", "replicates": 150, "clusters": 150, "disconnected": 0, "failed": 0
+    }
+    of_items = [fit.relevance["log_se"].to_numpy() for fit in (plain, drawn)]
+    assert np.nanmedian(of_items[1] / of_items[0]) == pytest.approx(1, abs=0.1)
+    again = elute.fit(log, "score-adjusted", score="score", bootstrap=150)
+    assert (again.propensity_errors == others).all()
+    with pytest.raises(EluteError, match="draws queries"):
+        elute.fit(log, "score-adjusted", score="score", bootstrap=10, cluster="position")
+
+
 def test_few_clicks_tell_nothing():
     fit = ScoreAdjusted(score="score").fit(read(draw_table(8, queries=12, pages=2)))
     assert fit.score_test_.verdict == "untestable"

@@ -80,8 +80,8 @@ def test_known_ratios_are_those_of_items_and_scales_the_scores():
 
     def lose(beta):
         log_o, s = graph + beta[0] + beta[1] * TWO, beta[2:]
-        total = np.bincount(rows.item, rows.shown * np.exp(log_o[rows.factor] + bins.basis[bins.bin] @ s))
-        clicks = np.bincount(rows.item, rows.clicked)
+        total: np.ndarray = np.bincount(rows.item, rows.shown * np.exp(log_o[rows.factor] + bins.basis[bins.bin] @ s))
+        clicks: np.ndarray = np.bincount(rows.item, rows.clicked)
         kept = 0.5 * s @ (pooled.stiffness * bins.penalty) @ s + 0.5 * RIDGE * (beta @ beta)
         items = np.arange(len(total))
         return kept - measure_frailty(items, total, clicks, found.variance)
@@ -99,7 +99,7 @@ def test_errors_are_those_of_a_jackknife_of_queries(component, target):
     left = []
     for query in range(40):
         kept = rows.query != query
-        some = ScoredRows(*(part[kept] for part in rows[:-1]), True)
+        some = ScoredRows._make([*(np.asarray(part)[kept] for part in rows[:-1]), True])
         left.append(fit_linked(some, bins._replace(bin=bins.bin[kept]), pooled, component, target).log_o)
     apart = np.array(left) - np.array(left)[:, :1]
     plain = np.sqrt(((apart - apart.mean(axis=0)) ** 2).sum(axis=0) * 39 / 40)
@@ -185,7 +185,7 @@ def test_a_sparse_log_is_the_scores():
     rng = np.random.default_rng(8)
     rows = draw_rows(8, queries=400, pages=20)
     once = (np.arange(len(rows.item)) < len(rows.item) // 2) | (rng.random(len(rows.item)) < 0.03)
-    log = elute.read_log(table_of(ScoredRows(*(part[once] for part in rows[:-1]), True)), impressions="shown")
+    log = elute.read_log(table_of(rows).filter(pa.array(once)), impressions="shown")
     model, alone = ScoreLinked(score="score").fit(log), ScoreAdjusted(score="score").fit(log)
     assert model.converged_ and not model.linked_.known.all()
     assert np.abs(np.log(model.propensity_ / alone.propensity_)).max() < 0.25

@@ -102,6 +102,14 @@ KINDS: dict[str, FileKind] = {
             "simulate --data {world}/letor.txt --sessions 20 --swap {it} --out {out}.parquet",
         ),
     ),
+    "score plan": FileKind(
+        "score.json",
+        (
+            "check {world}/letor_log.parquet --plan {it} --json",
+            "fit {world}/letor_log.parquet --plan {it} --out {out}",
+            "report {world}/letor_log.parquet --plan {it} --out {out}.html",
+        ),
+    ),
     "audit": FileKind("audit.json", ("report {world}/log.parquet --audit {it} --out {out}.html",)),
     "network": FileKind(
         "network",
@@ -242,6 +250,7 @@ def build(folder: Path) -> None:
         "simulate --data {world}/letor.txt --sessions 400 --policy weak --out {world}/letor_log.parquet",
         "simulate --data {world}/letor.txt --sessions 400 --policy weak --seed 3 --out {world}/letor_more.parquet",
         "repair {world}/letor_log.parquet --method swap --budget 200 --out {world}/swap.json",
+        "repair {world}/letor_log.parquet --method score --score score --out {world}/score.json",
         "fit {world}/letor_log.parquet --allow-unidentified --out {world}/letor_fit",
         f"{train} --model linear --steps 2 --out {{world}}/network",
         f"{train} --model lightgbm --steps 3 --out {{world}}/trees",

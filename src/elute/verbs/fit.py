@@ -17,9 +17,11 @@ from elute.errors import EluteError, NotEstimable, NotRecoverable
 from elute.estimate.combined.model import ScoreLinked
 from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.inference.bootstrap import bootstrap as draw
+from elute.estimate.inference.scored import bootstrap_score
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.pbm import PBM
 from elute.estimate.models.registry import MODELS, build
+from elute.estimate.models.score_adjusted import ScoreAdjusted
 from elute.estimate.scored.rows import ScoreScale
 from elute.fits.fit import Fit
 from elute.fits.propensities import PropensitySource, read_propensities
@@ -155,8 +157,10 @@ def fit(
         raise EluteError(f"model '{model}' has no `bounds=`; pbm has")
     assumed = Assumptions.collect(monotone, at_most, known_ratios if bounded else None)
     assumed.require(opened.survey.factors)
-    if (bootstrap is not None or cluster is not None) and not isinstance(estimator, PBM):
-        raise EluteError(f"model '{model}' has no `bootstrap=`; pbm has")
+    if (bootstrap is not None or cluster is not None) and not isinstance(estimator, PBM | ScoreAdjusted):
+        raise EluteError(f"model '{model}' has no `bootstrap=`; pbm and score-adjusted have")
+    if cluster is not None and isinstance(estimator, ScoreAdjusted):
+        raise EluteError("score-adjusted draws queries, within which its scores are: leave `cluster=` out")
     if cluster is not None and bootstrap is None:
         raise EluteError("`cluster=` says what `bootstrap=` draws: give that too")
     merges = chosen
@@ -167,6 +171,9 @@ def fit(
     drawn = None
     if bootstrap is None or not isinstance(estimator, PBM):
         estimator.fit(opened, merges, allow_unidentified=True)
+        if bootstrap is not None and isinstance(estimator, ScoreAdjusted):
+            drawn = bootstrap_score(estimator, bootstrap, estimator.seed, progress)
+            estimator.report_errors(drawn.propensity_log_se, drawn.relevance_log_se)
     else:
         drawn = _bootstrap(estimator, opened, merges, bootstrap, cluster, progress)
     if drawn is None and known is not None and known.dependence and estimator.propensities_are == "estimated":

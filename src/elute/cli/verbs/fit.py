@@ -71,8 +71,15 @@ used.
     type=typed("score_scale"),
     help="score-adjusted: as it is, standardised within queries, or their ranks.  [default: raw]",
 )
-@click.option("--bootstrap", type=typed("bootstrap"), metavar="B", help="pbm: error bars from B draws of clusters.")
-@click.option("--cluster", type=typed("cluster"), metavar="COL", help="What --bootstrap draws.  [default: the query]")
+@click.option(
+    "--bootstrap",
+    type=typed("bootstrap"),
+    metavar="B",
+    help="pbm, score-adjusted: error bars from B draws of clusters.",
+)
+@click.option(
+    "--cluster", type=typed("cluster"), metavar="COL", help="pbm: what --bootstrap draws.  [default: the query]"
+)
 @adds_bounds
 @click.option(
     "--holdout",

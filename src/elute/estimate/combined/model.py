@@ -57,7 +57,7 @@ class ScoreLinked(ScoreAdjusted):
         super()._adjust(rows, factors)
         self.progress("combining links and score", 0, 0)
         parts = self.parts_.astype(np.int64)
-        self.linked_: Linked = fit_linked(rows, self._bins, self._pooled, parts, self.target)
+        self.linked_: Linked = fit_linked(rows, self.score_bins_, self._pooled, parts, self.target)
         self._place(rows, self.linked_.log_o, self.linked_.log_h, self.linked_.errors)
 
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:

@@ -74,7 +74,7 @@ class ScoreAdjusted(IPW):
 
     def _read(self, log: ClickLog) -> None:
         """The cells by score, and all that is found from them."""
-        rows = read_rows(log, self.score, self.score_scale, self.progress)
+        rows = self.scored_rows_ = read_rows(log, self.score, self.score_scale, self.progress)
         self._adjust(rows, log.survey.factors)
         self._expected = self._expect(rows, log.counts(self.progress).n_items)
 
@@ -105,7 +105,7 @@ class ScoreAdjusted(IPW):
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
         """Those of the propensities that an item was shown under are taken to err all alike, which they mostly do: they
         have one reference."""
-        of_items = super()._errors(problem, propensity, relevance)[1]
+        of_items = super()._errors(problem, propensity, relevance)[1]  # of their own clicks
         cells = problem.cells
         item = np.repeat(np.arange(problem.n_items), np.diff(cells.offsets))
         reach = cells.impressions * propensity[cells.factor]
@@ -126,12 +126,12 @@ class ScoreAdjusted(IPW):
         for column, values in zip(self.score, rows.score.T, strict=True):
             if (values == values[0]).all():
                 raise EluteError(f"column '{column}' has one value only; give the score that results were ranked by")
-        self._bins = bin_scores(rows.score, rows.shown)
+        self.score_bins_ = bin_scores(rows.score, rows.shown)
         self.progress("adjusting clicks for the score", 0, 0)
-        self._pooled = fit_pooled(rows, self._bins, factors.num_rows, self.seed)
+        self._pooled = fit_pooled(rows, self.score_bins_, factors.num_rows, self.seed)
         self._refuse_open(rows, factors)
         self.progress("testing the score", 0, 0)
-        self.score_test_: ScoreTest = test_score(rows, self._bins, self._pooled)
+        self.score_test_: ScoreTest = test_score(rows, self.score_bins_, self._pooled)
         self._place(rows, self._pooled.log_o, self._pooled.log_h, self._pooled.influence.errors)
 
     def _place(self, rows: ScoredRows, log_o: Floats, log_h: Floats, errors: Callable[[int], Floats]) -> None:
@@ -144,19 +144,23 @@ class ScoreAdjusted(IPW):
         self._of_factors = np.where(clicks > 0, errors(reference), np.nan)
         self.by_score_ = pa.table(
             {
-                **dict(zip(self._name_scores(), self._bins.centre.T, strict=True)),
+                **dict(zip(self._name_scores(), self.score_bins_.centre.T, strict=True)),
                 "relevance": np.exp(log_h + scale),
-                "impressions": np.bincount(self._bins.bin, rows.shown).astype(np.int64),
-                "clicks": np.bincount(self._bins.bin, rows.clicked).astype(np.int64),
+                "impressions": np.bincount(self.score_bins_.bin, rows.shown).astype(np.int64),
+                "clicks": np.bincount(self.score_bins_.bin, rows.clicked).astype(np.int64),
             }
         )
+
+    def find_own_errors(self) -> Floats:
+        """By item: the standard error of log relevance that its clicks leave where propensities are known."""
+        return super()._errors(self._problem, self._scaled, self.relevance_values_)[1]
 
     def _name_scores(self) -> tuple[str, ...]:
         return ("score",) if len(self.score) == 1 else self.score
 
     def _expect(self, rows: ScoredRows, items: int) -> Floats:
         """h by item, over its impressions."""
-        h = self.by_score_["relevance"].to_numpy()[self._bins.bin]
+        h = self.by_score_["relevance"].to_numpy()[self.score_bins_.bin]
         return add_up(rows.whole, rows.shown * h, items) / add_up(rows.whole, rows.shown, items)
 
     def _refuse_open(self, rows: ScoredRows, factors: pa.Table) -> None:
