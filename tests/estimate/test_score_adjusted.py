@@ -202,7 +202,11 @@ def test_the_bootstrap_agrees_with_the_sandwich_and_says_what_it_drew():
     low, o, high = (drawn.propensities[name].to_numpy()[1:] for name in ("low", "propensity", "high"))
     assert ((low < o) & (o < high)).all()
     assert drawn.summary["bootstrap"] == {
-        "cluster": "query_id", "replicates": 150, "clusters": 150, "disconnected": 0, "failed": 0
+        "cluster": "query_id",
+        "replicates": 150,
+        "clusters": 150,
+        "disconnected": 0,
+        "failed": 0,
     }
     of_items = [fit.relevance["log_se"].to_numpy() for fit in (plain, drawn)]
     assert np.nanmedian(of_items[1] / of_items[0]) == pytest.approx(1, abs=0.1)
