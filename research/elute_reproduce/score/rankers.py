@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 PAGES = 200
 """Of every list."""
 
-STEPS, HIDDEN = 600, (64, 32)
+STEPS, HIDDEN = 300, (64, 32)
 LEARNERS = ("naive", "score-adjusted", "true propensities")
 RANKED = ("weak", "strong", "weak, shifted")
 """Logging policies; the last one's scores are logged with a shift by query, which the test contradicts."""
