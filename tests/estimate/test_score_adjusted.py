@@ -216,6 +216,67 @@ def test_the_bootstrap_agrees_with_the_sandwich_and_says_what_it_drew():
         elute.fit(log, "score-adjusted", score="score", bootstrap=10, cluster="position")
 
 
+def label_table(table, relevance):
+    return table.select(["query_id", "doc_id"]).append_column("relevance", pa.array(relevance))
+
+
+def test_labels_test_the_score():
+    """One fixed list a query and no more than 120 queries: only labels tell. They do where the policy saw more."""
+    rng = np.random.default_rng(12)
+    said = {}
+    for name, seen in (("score", 0.0), ("more", 1.2)):
+        score, hidden = rng.normal(size=(2, 120, 10))
+        order = np.argsort(-score - seen * hidden, axis=1)
+        score, hidden = (np.take_along_axis(part, order, axis=1) for part in (score, hidden))
+        relevance = np.exp(0.5 * np.minimum(score + hidden, 2.0) - 1.2)
+        query, k = np.indices(score.shape).reshape(2, -1)
+        columns = {"query_id": query, "doc_id": np.arange(len(k)), "position": k + 1, "score": score.ravel()}
+        clicks = rng.binomial(20, PROPENSITIES[k] * relevance.ravel())
+        table = pa.table({**columns, "shown": np.full(len(k), 20), "click": clicks})
+        fit = elute.fit(read(table), "score-adjusted", score="score", labels=label_table(table, relevance.ravel()))
+        said[name] = {one["with"]: one for one in fit.summary["score"]["comparisons"]}["labels"]
+        ratio = fit.summary["score"]["ratio"]
+        assert said[name]["other"] == pytest.approx(ratio / said[name]["gap"])
+    assert said["score"]["p_value"] > 0.01 and said["score"]["low"] < 1 < said["score"]["high"]
+    assert said["more"]["p_value"] < 1e-6 and said["more"]["gap"] > 1.5
+
+
+def test_the_gap_of_labels_is_that_of_a_poisson_regression():
+    """Labels adjusted for the score by a plain regression: their contrast and its clustered error."""
+    table = draw_table(13, queries=40)
+    rng = np.random.default_rng(0)
+    rows = rows_of(table)
+    bins = bin_scores(rows.score, rows.shown)
+    pooled = fit_pooled(rows, bins, 10, seed=0)
+    labels = rng.random(int(rows.whole.max()) + 1) + 0.2
+    found = judge_score(rows, bins, pooled, labels).comparisons[2]
+    x = np.hstack([bins.basis[bins.bin], np.eye(10)[rows.factor]])
+    width = bins.basis.shape[1]
+    penalty = np.zeros((x.shape[1],) * 2)
+    penalty[:width, :width] = pooled.stiffness * bins.penalty + RIDGE * np.eye(width)
+    mass = rows.shown * labels[rows.whole] / labels.max()
+    beta = fit_poisson(x, rows.shown, mass, penalty)
+    covariance = find_clustered_covariance(x, rows.shown, mass, penalty, beta, rows.query)[width:, width:]
+    shown, clicks, weight = (np.bincount(rows.factor, part) for part in (rows.shown, rows.clicked, mass))
+    rate = np.log(np.maximum(clicks, 0.5) / shown)
+    apart = rate - weight @ rate / weight.sum()
+    well = clicks >= clicks.max() / 100
+    contrast = weight * apart / (weight @ apart**2) * np.ptp(rate[well])
+    assert np.log(found.gap) == pytest.approx(contrast @ beta[width:], abs=1e-5)
+    error = np.sqrt(contrast @ covariance @ contrast)
+    assert np.log(found.high / found.gap) == pytest.approx(2.0227 * error, rel=1e-3)
+
+
+def test_labels_that_say_nothing():
+    table = draw_table(14, queries=20)
+    with pytest.raises(EluteError, match="has no `labels=`"):
+        elute.fit(read(table), "naive", labels=label_table(table, np.ones(table.num_rows)))
+    with pytest.raises(EluteError, match="below 0"):
+        elute.fit(read(table), "score-adjusted", score="score", labels=label_table(table, -np.ones(table.num_rows)))
+    nothing = elute.fit(read(table), "score-adjusted", score="score", labels=label_table(table, np.zeros(200)))
+    assert nothing.summary["score"]["comparisons"][2]["reason"] == "no item has a label above 0"
+
+
 def test_few_clicks_tell_nothing():
     fit = ScoreAdjusted(score="score").fit(read(draw_table(8, queries=12, pages=2)))
     assert fit.score_test_.verdict == "untestable"

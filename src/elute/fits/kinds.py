@@ -39,7 +39,7 @@ _SCORE = record(
         "sentence": text,
         "comparisons": each(
             record(
-                {"with": choice("lists", "items"), "reason": maybe(text)},
+                {"with": choice("lists", "items", "labels"), "reason": maybe(text)},
                 {
                     **dict.fromkeys(("other", "gap", "low", "high", "noticed"), maybe(number(0))),
                     "p_value": number(0, 1),

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elute.auditing.assumptions.brief import assess_briefly
+from elute.auditing.labels import TableSource, read_item_labels
 from elute.bounds.assumptions import Assumptions
 from elute.bounds.bounds import find_bounds
 from elute.cells.counts import Counts
@@ -58,6 +62,7 @@ def fit(
     policy_aware: bool | None = None,
     score: ColumnNames | None = None,
     score_scale: ScoreScale | None = None,
+    labels: TableSource | None = None,
     bootstrap: int | None = None,
     cluster: str | None = None,
     bounds: bool = False,
@@ -78,6 +83,7 @@ def fit(
     parameters are the model's, left at its own choice where they are None; one that it does not have is refused.
     `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
     a fit, its folder, a file or a table. `score`: of score-adjusted, the column that results were ranked by.
+    `labels` (items and their `grade` or `relevance`) test it further.
     `bootstrap`: error bars from so many draws of clusters, by default of queries.
     `bounds`: fit each component at its own scale, and say what bounds these scales; so do the assumptions `monotone`
     and `at_most`, as for `elute.check`. `propensities` are then known ratios.
@@ -107,6 +113,7 @@ def fit(
             policy_aware=policy_aware,
             score=score,
             score_scale=score_scale,
+            labels=labels,
             bootstrap=bootstrap,
             cluster=cluster,
             bounds=bounds,
@@ -132,27 +139,22 @@ def fit(
         "score": score,
         "score_scale": score_scale,
     }
+    others: dict[str, Any] = {"propensities": propensities, "bootstrap": bootstrap, "cluster": cluster}
+    others |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None, "labels": labels is not None}
     if model in SESSION_MODELS:
-        options |= {"plan": plan, "propensities": propensities, "bootstrap": bootstrap, "cluster": cluster}
-        options |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None}
-        return _fit_sessions(opened, model, progress, **options)
+        return _fit_sessions(opened, model, progress, **options, **others, plan=plan)
     if model not in MODELS:
         raise EluteError(f"no model '{model}'; there are: {', '.join((*MODELS, *SESSION_MODELS))}")
     chosen = as_fit_plan(plan)
     if isinstance(chosen, ScorePlan):
-        other: dict[str, Any] = {
-            "propensities": propensities,
-            "bootstrap": bootstrap,
-            "cluster": cluster,
-            "bounds": bounds,
-        }
-        other |= {"monotone": monotone or None, "at_most": at_most or None, **options}
-        found = _fit_linked(opened, chosen, model, progress, **other)
+        found = _fit_linked(opened, chosen, model, progress, **options, **others)
         named = plan if isinstance(plan, str | Path) else None
         found.provenance = found.provenance.with_options(seed=seed, plan=named)
         return found
     bounded, known_ratios = bool(bounds or monotone or at_most), read_propensities(propensities)
-    estimator = build(model, **options, propensities=None if bounded else known_ratios, progress=progress)
+    judged = None if labels is None else _read_labels(opened, model, labels, progress)
+    known_ones = None if bounded else known_ratios
+    estimator = build(model, **options, propensities=known_ones, labels=judged, progress=progress)
     if bounded and estimator.propensities_are != "estimated":
         raise EluteError(f"model '{model}' has no `bounds=`; pbm has")
     assumed = Assumptions.collect(monotone, at_most, known_ratios if bounded else None)
@@ -183,6 +185,7 @@ def fit(
         **options,
         plan=plan if isinstance(plan, str | Path) else None,
         propensities=propensities if isinstance(propensities, str | Path) else None,
+        labels=labels if isinstance(labels, str | Path) else None,
         bootstrap=bootstrap,
         cluster=cluster,
         allow_unidentified=allow_unidentified,
@@ -199,6 +202,16 @@ def fit(
     if estimator.propensities_are != "ignored":
         planned = counts if counts is None or merges is None else merges.apply(counts)
         found.summary["assumptions"] = assess_briefly(planned, model, progress=progress).to_dict()
+    return found
+
+
+def _read_labels(log: ClickLog, model: str, labels: TableSource, progress: Progress) -> NDArray[np.float64]:
+    """By item of the log."""
+    if model != "score-adjusted":
+        raise EluteError(f"model '{model}' has no `labels=`; score-adjusted has, and `elute.audit` takes any fit")
+    found = read_item_labels(labels, log.counts(progress).items, log.roles)
+    if np.nanmin(found) < 0:
+        raise EluteError("some labels are below 0, and relevance is not; set them to 0, or leave them out")
     return found
 
 

@@ -44,7 +44,8 @@ class ScoreAdjusted(IPW):
 
     `score`: the log's column with what the logging policy ranked by, higher for better or worse; or several, whose
     effects multiply. `score_scale`: "raw" where scores of different queries mean the same, "query" to standardise them
-    within queries, "rank" for ranks within queries. `seed`: which queries are held out to choose the stiffness of h.
+    within queries, "rank" for ranks within queries. `labels`: relevance of items as judged, by item of the counts and
+    NaN where there is none, to test the score by. `seed`: which queries are held out to choose the stiffness of h.
     Relevance is an item's clicks over Σ n·o (`policy_aware` of `elute.IPW`); its `log_se` holds what is uncertain in o.
     Standard errors of propensities are from clusters of queries.
 
@@ -55,9 +56,16 @@ class ScoreAdjusted(IPW):
 
     @takes()
     def __init__(
-        self, *, score: ColumnNames, score_scale: ScoreScale = "raw", seed: int = 0, progress: Progress = silent
+        self,
+        *,
+        score: ColumnNames,
+        score_scale: ScoreScale = "raw",
+        labels: Floats | None = None,
+        seed: int = 0,
+        progress: Progress = silent,
     ) -> None:
         super().__init__(propensities=(), policy_aware=True, progress=progress)
+        self.labels = labels
         self.score = list_scores(score)
         self.score_scale = score_scale
         self.seed = seed
@@ -131,7 +139,7 @@ class ScoreAdjusted(IPW):
         self._pooled = fit_pooled(rows, self.score_bins_, factors.num_rows, self.seed)
         self._refuse_open(rows, factors)
         self.progress("testing the score", 0, 0)
-        self.score_test_: ScoreTest = test_score(rows, self.score_bins_, self._pooled)
+        self.score_test_: ScoreTest = test_score(rows, self.score_bins_, self._pooled, self.labels)
         self._place(rows, self._pooled.log_o, self._pooled.log_h, self._pooled.influence.errors)
 
     def _place(self, rows: ScoredRows, log_o: Floats, log_h: Floats, errors: Callable[[int], Floats]) -> None:
