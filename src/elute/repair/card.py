@@ -6,7 +6,7 @@ from elute._util.text import format_count, format_share
 from elute.cells.factors import describe
 from elute.identify.merged import MergedFactors
 from elute.repair.distortion.fields import STANDARD, Consequence
-from elute.repair.scored.card import describe_score
+from elute.repair.files.score_card import describe_score
 from elute.repair.swap_card import describe_swaps
 from elute.results.base import Fields
 from elute.results.card import Bars, Card

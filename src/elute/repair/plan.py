@@ -24,7 +24,7 @@ from elute.kernels.merge import add_cells, merge_cells, merge_factors
 from elute.repair.card import describe_plan
 from elute.repair.distortion.fields import Consequence, QueryFlips
 from elute.repair.files.kinds import FORECAST, LIMITS, plan_kind
-from elute.repair.scored.contents import ScoreContents
+from elute.repair.files.score_contents import ScoreContents
 from elute.repair.steps import Pair, Row, Swap, find_factor_codes, find_item_codes, read_swap
 from elute.results.base import Fields, Result
 from elute.results.card import Card

@@ -71,7 +71,9 @@ used.
     type=typed("score_scale"),
     help="score-adjusted: as it is, standardised within queries, or their ranks.  [default: raw]",
 )
-@click.option("--labels", type=PathType(dir_okay=False), help="score-adjusted: items and their grade, to test the score by.")
+@click.option(
+    "--labels", type=PathType(dir_okay=False), help="score-adjusted: items and their grade, to test the score by."
+)
 @click.option(
     "--bootstrap",
     type=typed("bootstrap"),

@@ -14,8 +14,8 @@ from elute.identify.assumed import AssumedScore
 from elute.identify.components import Components
 from elute.known.precision import TARGET
 from elute.progress import Progress, silent
+from elute.repair.files.score_contents import Row, ScoreContents, assume
 from elute.repair.plan import ScorePlan
-from elute.repair.scored.contents import Row, ScoreContents, assume
 
 
 def plan_score(
