@@ -73,8 +73,8 @@ def assume(score: Row, components: Sequence[Row]) -> AssumedScore:
         many = (
             "its one component" if not placed else f"{format_count(combined)} component{'' if combined == 1 else 's'}"
         )
-        rests.append(f"in part, the ratios within {many}, which items alone know too loosely")
-    what = " and, ".join(rests) or "no figures: items alone know all ratios"
+        rests.append(f"in part the ratios within {many}, which items alone know too loosely")
+    what = ", and ".join(rests) or "no figures: items alone know all ratios"
     named = f"'{score['column']}'" + ("" if score["scale"] == "raw" else f" ({score['scale']})")
     sentence = (
         f"Rests on the assumption that {named} is all that ties relevance to factors, {_VERDICTS[score['verdict']]}. "
