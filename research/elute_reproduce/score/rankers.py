@@ -51,9 +51,9 @@ def measure_rankers(kind: str, seed: int) -> RankedBy:
     shown = show(made.train, scores, False, breaks, rng)
     log = draw_log(shown, relevance_of_grades(made.train.grades, 4), PAGES, rng)
     fit = ScoreAdjusted(score="score").fit(log)
-    rows = fit.scored_rows_
-    clicks = np.zeros(shown.document.shape)
-    clicks[rows.query, rows.factor] = rows.clicked / PAGES
+    there = shown.document >= 0
+    clicks = np.zeros(there.shape)
+    clicks[there] = log.source["click"].to_numpy() / PAGES  # type: ignore[index]
     known = {"naive": np.ones(len(O)), "score-adjusted": fit.propensity_, "true propensities": O / O[0]}
     found = {name: _train(made, shown.document, clicks / known[name], seed) for name in LEARNERS}
     lists = made.train.grades, scores, made.train.offsets
