@@ -74,7 +74,12 @@ def describe_rankers() -> list[str]:
     return [
         f"Rankers: networks of {HIDDEN[0]} and {HIDDEN[1]} hidden units, {STEPS} steps on the synthetic set's fixed "
         "lists, as of `elute train --learner score-adjusted`, `naive`, and `ipw` with the true propensities; nDCG@10 "
-        "on 400 other queries. *logging*: of the policy, on the queries of the log."
+        "on 400 other queries. *logging*: of the policy, on the queries of the log.",
+        "How long to train was chosen by looking at the first seed, with 300, 600 and 2,000 steps in "
+        "batches of 128 (300) or 256 pages. At 600 the weak policy's log gave .698, .860 and .858 (naive, "
+        "score, true). At 2,000 all of them overfit, those with weights more: .637, .763, .759, and under "
+        "the strong policy naive was ahead (.797, .739, .740). What the two kinds of propensities have in "
+        "common, that one is as good as the other, was so each time.",
     ]
 
 
@@ -91,7 +96,7 @@ def list_ranked(ranked: dict[str, list[RankedBy]]) -> list[ComparedValue]:
 
 
 def claim_ranked(ranked: dict[str, list[RankedBy]]) -> list[Claim]:
-    """Stated before any run: as good as the true propensities, and better than naive under the weak policy."""
+    """As good as the true propensities, and better than naive under the weak policy. Stated after a look at seed 0."""
     claims = []
     for kind in ("weak", "strong"):
         to_true = _compare(ranked[kind], "score-adjusted", "true propensities")
