@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from elute.io.logs.convert import Conversion
     from elute.log import ClickLog, read_log
     from elute.repair.looks.following import Following
-    from elute.repair.plan import MergePlan, SwapPlan
+    from elute.repair.plan import MergePlan, ScorePlan, SwapPlan
     from elute.repair.swapping.constraints import Constraints
     from elute.reporting.page import Report
     from elute.valuing.value import Value
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from elute.verbs.follow import follow
     from elute.verbs.judge import Judged, judge
     from elute.verbs.rank import Ranked, rank
-    from elute.verbs.repair import merge, swap
+    from elute.verbs.repair import link, merge, swap
     from elute.verbs.report import report
     from elute.verbs.simulate import Simulated, simulate
     from elute.verbs.train import Trained, train
@@ -83,6 +83,7 @@ _HOMES = {
     "RegressionEM": "elute.estimate.models.em",
     "Report": "elute.reporting.page",
     "ScoreAdjusted": "elute.estimate.models.score_adjusted",
+    "ScorePlan": "elute.repair.plan",
     "Simulated": "elute.verbs.simulate",
     "Statement": "elute.verbs.counting.sql",
     "SwapPlan": "elute.repair.plan",
@@ -101,6 +102,7 @@ _HOMES = {
     "follow": "elute.verbs.follow",
     "generic_identifiability": "elute.identify.generic.identifiability",
     "judge": "elute.verbs.judge",
+    "link": "elute.verbs.repair",
     "merge": "elute.verbs.repair",
     "rank": "elute.verbs.rank",
     "read_log": "elute.log",
@@ -140,6 +142,7 @@ __all__ = [
     "RegressionEM",
     "Report",
     "ScoreAdjusted",
+    "ScorePlan",
     "Simulated",
     "Statement",
     "SwapPlan",
@@ -159,6 +162,7 @@ __all__ = [
     "follow",
     "generic_identifiability",
     "judge",
+    "link",
     "merge",
     "rank",
     "read_log",

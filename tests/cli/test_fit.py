@@ -157,7 +157,7 @@ def test_weights_from_a_fit(demo_logs: Path, known: Path, tmp_path: Path) -> Non
         (("--clip", "0.1"), "model 'pbm' has no --clip"),
         (("--model", "ipw"), "model 'ipw' needs --propensities"),
         (("--model", "dla", "--prior", "smooth"), "model 'dla' has no --prior"),
-        (("--model", "dla", "--bootstrap", "10"), "model 'dla' has no --bootstrap; pbm has"),
+        (("--model", "dla", "--bootstrap", "10"), "model 'dla' has no --bootstrap; pbm and score-adjusted have"),
         (("--cluster", "query_id"), "--cluster says what --bootstrap draws"),
         (("--bootstrap", "5", "--cluster", "nothing"), "has no column 'nothing' to cluster by"),
     ],

@@ -64,13 +64,14 @@ def trained(world: Path) -> dict[str, dict[str, Any]]:
         "naive": (),
         "ipw": ("--propensities", world / "fit"),
         "ipw-random": ("--randomised", world / "random.parquet"),
+        "score-adjusted": (),
         "elute": ("--validation", world / "judged.parquet", "--test", world / "letor.txt"),
     }
     return {name: train(world, world / name, "--learner", name, *options) for name, options in given.items()}
 
 
 def test_the_command_line_knows_every_learner() -> None:
-    assert ("elute", *learners.LEARNERS) == LEARNERS
+    assert ("elute", "score-adjusted", *learners.LEARNERS) == LEARNERS
     assert set(WEIGHTED) <= set(LEARNERS)
     for name in LEARNERS:
         assert as_learner(name, LINEAR, 0.1).network is LINEAR
@@ -84,7 +85,7 @@ def test_weights_undo_what_the_policy_suggests(world: Path, trained: dict[str, A
             weight = saved["weight_0"][:, 0]
         pull[name] = weight[MISLEADING] / weight[RELEVANT]
     assert pull["naive"] > 0.4
-    for name in ("ipw", "ipw-random", "elute"):
+    for name in ("ipw", "ipw-random", "elute", "score-adjusted"):
         assert abs(pull[name]) < 0.5 * pull["naive"], pull
     reached = {name: quality(scores(world, world / name)) for name in trained}
     chance = quality(np.zeros(QUERIES * DOCUMENTS))
@@ -262,7 +263,7 @@ def test_features_that_cannot_be_used(world: Path, tmp_path: Path, how: str, mes
         (("--learner", "ipw"), "learner 'ipw' needs --propensities"),
         (("--learner", "ipw-random"), "learner 'ipw-random' needs --randomised"),
         (("--learner", "dla", "--model", "lightgbm"), "--model lightgbm goes with naive, ipw, ipw-random, elute"),
-        (("--learner", "dla", "--score", "score"), "learner 'dla' does not use --score; upe does"),
+        (("--learner", "dla", "--score", "score"), "learner 'dla' does not use --score; score-adjusted and upe do"),
         (("--learner", "upe", "--score", "rank"), "use its variants upe-mrr or upe-dcg, which learn from positions"),
         (("--patience", "3"), "--patience counts validations; add --validation"),
         (("--model", "lightgbm", "--resume"), "trees have no checkpoint"),

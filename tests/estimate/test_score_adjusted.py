@@ -50,7 +50,7 @@ def read(table):
 
 
 def rows_of(table) -> ScoredRows:
-    return read_rows(read(table), "score", "raw", silent)
+    return read_rows(read(table), ("score",), "raw", silent)
 
 
 def test_the_pooled_fit_is_a_poisson_regression_with_clustered_errors():
@@ -109,7 +109,7 @@ def test_relevance_is_clicks_over_what_was_seen():
 @pytest.mark.parametrize("scale", ["query", "rank"])
 def test_scores_are_rescaled_within_queries(scale):
     table = draw_table(4, queries=6, lists=2)
-    rows = read_rows(read(table), "score", scale, silent)
+    rows = read_rows(read(table), ("score",), scale, silent)
     plain = {}
     for query in set(table["query_id"].to_pylist()):
         own = {(r["doc_id"], r["score"]) for r in table.to_pylist() if r["query_id"] == query}
@@ -118,7 +118,7 @@ def test_scores_are_rescaled_within_queries(scale):
             ranked = (values < score).mean() + (values == score).mean() / 2
             plain[score] = (score - values.mean()) / values.std() if scale == "query" else ranked
     raw = rows_of(table)
-    assert rows.score == pytest.approx([plain[score] for score in raw.score])
+    assert rows.score[:, 0] == pytest.approx([plain[score] for score in raw.score[:, 0]])
     assert rows.clicked.sum() == sum(table["click"].to_pylist())
 
 
@@ -190,6 +190,91 @@ def test_worlds_that_break_it_are_noticed(broken):
         bins = bin_scores(rows.score, rows.shown)
         noticed += judge_score(rows, bins, fit_pooled(rows, bins, 10, seed=0)).verdict == "contradicted"
     assert noticed >= 8
+
+
+def test_the_bootstrap_agrees_with_the_sandwich_and_says_what_it_drew():
+    log = read(draw_table(11, queries=150, lists=2))
+    plain, drawn = (elute.fit(log, "score-adjusted", score="score", bootstrap=b) for b in (None, 150))
+    errors, others = plain.propensity_errors, drawn.propensity_errors
+    assert others[0] == errors[0] == 0
+    assert others[1:] == pytest.approx(errors[1:], rel=0.3)
+    assert drawn.propensities is not None and {"low", "high"} <= set(drawn.propensities.column_names)
+    low, o, high = (drawn.propensities[name].to_numpy()[1:] for name in ("low", "propensity", "high"))
+    assert ((low < o) & (o < high)).all()
+    assert drawn.summary["bootstrap"] == {
+        "cluster": "query_id",
+        "replicates": 150,
+        "clusters": 150,
+        "disconnected": 0,
+        "failed": 0,
+    }
+    of_items = [fit.relevance["log_se"].to_numpy() for fit in (plain, drawn)]
+    assert np.nanmedian(of_items[1] / of_items[0]) == pytest.approx(1, abs=0.1)
+    again = elute.fit(log, "score-adjusted", score="score", bootstrap=150)
+    assert (again.propensity_errors == others).all()
+    with pytest.raises(EluteError, match="draws queries"):
+        elute.fit(log, "score-adjusted", score="score", bootstrap=10, cluster="position")
+
+
+def label_table(table, relevance):
+    return table.select(["query_id", "doc_id"]).append_column("relevance", pa.array(relevance))
+
+
+def test_labels_test_the_score():
+    """One fixed list a query and no more than 120 queries: only labels tell. They do where the policy saw more."""
+    rng = np.random.default_rng(12)
+    said = {}
+    for name, seen in (("score", 0.0), ("more", 1.2)):
+        score, hidden = rng.normal(size=(2, 120, 10))
+        order = np.argsort(-score - seen * hidden, axis=1)
+        score, hidden = (np.take_along_axis(part, order, axis=1) for part in (score, hidden))
+        relevance = np.exp(0.5 * np.minimum(score + hidden, 2.0) - 1.2)
+        query, k = np.indices(score.shape).reshape(2, -1)
+        columns = {"query_id": query, "doc_id": np.arange(len(k)), "position": k + 1, "score": score.ravel()}
+        clicks = rng.binomial(20, PROPENSITIES[k] * relevance.ravel())
+        table = pa.table({**columns, "shown": np.full(len(k), 20), "click": clicks})
+        fit = elute.fit(read(table), "score-adjusted", score="score", labels=label_table(table, relevance.ravel()))
+        said[name] = {one["with"]: one for one in fit.summary["score"]["comparisons"]}["labels"]
+        ratio = fit.summary["score"]["ratio"]
+        assert said[name]["other"] == pytest.approx(ratio / said[name]["gap"])
+    assert said["score"]["p_value"] > 0.01 and said["score"]["low"] < 1 < said["score"]["high"]
+    assert said["more"]["p_value"] < 1e-6 and said["more"]["gap"] > 1.5
+
+
+def test_the_gap_of_labels_is_that_of_a_poisson_regression():
+    """Labels adjusted for the score by a plain regression: their contrast and its clustered error."""
+    table = draw_table(13, queries=40)
+    rng = np.random.default_rng(0)
+    rows = rows_of(table)
+    bins = bin_scores(rows.score, rows.shown)
+    pooled = fit_pooled(rows, bins, 10, seed=0)
+    labels = rng.random(int(rows.whole.max()) + 1) + 0.2
+    found = judge_score(rows, bins, pooled, labels).comparisons[2]
+    x = np.hstack([bins.basis[bins.bin], np.eye(10)[rows.factor]])
+    width = bins.basis.shape[1]
+    penalty = np.zeros((x.shape[1],) * 2)
+    penalty[:width, :width] = pooled.stiffness * bins.penalty + RIDGE * np.eye(width)
+    mass = rows.shown * labels[rows.whole] / labels.max()
+    beta = fit_poisson(x, rows.shown, mass, penalty)
+    covariance = find_clustered_covariance(x, rows.shown, mass, penalty, beta, rows.query)[width:, width:]
+    shown, clicks, weight = (np.bincount(rows.factor, part) for part in (rows.shown, rows.clicked, mass))
+    rate = np.log(np.maximum(clicks, 0.5) / shown)
+    apart = rate - weight @ rate / weight.sum()
+    well = clicks >= clicks.max() / 100
+    contrast = weight * apart / (weight @ apart**2) * np.ptp(rate[well])
+    assert np.log(found.gap) == pytest.approx(contrast @ beta[width:], abs=1e-5)
+    error = np.sqrt(contrast @ covariance @ contrast)
+    assert np.log(found.high / found.gap) == pytest.approx(2.0227 * error, rel=1e-3)
+
+
+def test_labels_that_say_nothing():
+    table = draw_table(14, queries=20)
+    with pytest.raises(EluteError, match="has no `labels=`"):
+        elute.fit(read(table), "naive", labels=label_table(table, np.ones(table.num_rows)))
+    with pytest.raises(EluteError, match="below 0"):
+        elute.fit(read(table), "score-adjusted", score="score", labels=label_table(table, -np.ones(table.num_rows)))
+    nothing = elute.fit(read(table), "score-adjusted", score="score", labels=label_table(table, np.zeros(200)))
+    assert nothing.summary["score"]["comparisons"][2]["reason"] == "no item has a label above 0"
 
 
 def test_few_clicks_tell_nothing():

@@ -102,6 +102,14 @@ KINDS: dict[str, FileKind] = {
             "simulate --data {world}/letor.txt --sessions 20 --swap {it} --out {out}.parquet",
         ),
     ),
+    "score plan": FileKind(
+        "score.json",
+        (
+            "check {world}/letor_log.parquet --plan {it} --json",
+            "fit {world}/letor_log.parquet --plan {it} --out {out}",
+            "report {world}/letor_log.parquet --plan {it} --out {out}.html",
+        ),
+    ),
     "audit": FileKind("audit.json", ("report {world}/log.parquet --audit {it} --out {out}.html",)),
     "network": FileKind(
         "network",

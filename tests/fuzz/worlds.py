@@ -64,6 +64,7 @@ def build(folder: Path) -> None:
         "simulate --data {world}/letor.txt --sessions 400 --policy weak --out {world}/letor_log.parquet",
         "simulate --data {world}/letor.txt --sessions 400 --policy weak --seed 3 --out {world}/letor_more.parquet",
         "repair {world}/letor_log.parquet --method swap --budget 200 --out {world}/swap.json",
+        "repair {world}/letor_log.parquet --method score --score score --out {world}/score.json",
         "fit {world}/letor_log.parquet --allow-unidentified --out {world}/letor_fit",
         f"{train} --model linear --steps 2 --out {{world}}/network",
         f"{train} --model lightgbm --steps 3 --out {{world}}/trees",

@@ -95,6 +95,16 @@ def test_check_with_bounds(broken: Path, fitted: Path) -> None:
     )
 
 
+def test_score_plans(sparse: Path, tmp_path: Path) -> None:
+    plan = elute.link(sparse, "score", score_scale="query", date="today")
+    compare(
+        plan, "repair", sparse, "--method", "score", "--score", "score", "--score-scale", "query", "--date", "today"
+    )
+    plan.save(tmp_path / "score.json")
+    compare(elute.check(sparse, plan=plan), "check", sparse, "--plan", tmp_path / "score.json")
+    compare(elute.fit(sparse, plan=plan, seed=3), "fit", sparse, "--plan", tmp_path / "score.json", "--seed", 3)
+
+
 def test_repair(broken: Path, fitted: Path) -> None:
     compare(elute.merge(broken), "repair", broken, "--method", "merge")
     compare(elute.merge(broken, prefer="distortion"), "repair", broken, "--method", "merge", "--prefer", "distortion")

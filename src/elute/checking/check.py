@@ -21,6 +21,7 @@ from elute.checking.explore import explore as explore_subsets
 from elute.checking.growth import FORWARD, Stage, grow, join_stages
 from elute.checking.measured import measure_log
 from elute.checking.missing import find_missing
+from elute.checking.planned import describe_planned, is_doubted, list_trusted
 from elute.checking.probability import SHARES, Point, sample_curve
 from elute.checking.rung import Bar, Look, Rung, find_look, find_rung, reaches, write_sentence
 from elute.checking.structures import BiasStructure, explore_structures, propose
@@ -111,7 +112,7 @@ class Check(Result):
     @property
     def rung(self) -> Rung:
         """How far the log leads: apart, linked, loose or known."""
-        return find_rung(self.recoverable, self.precision, bool(self.caution))
+        return find_rung(self.recoverable, self.precision, bool(self.caution) or is_doubted(self.plan))
 
     def reaches(self, bar: Bar) -> bool:
         """Whether the log is linked, estimable or known. A log without clicks is judged by its structure alone."""
@@ -125,8 +126,8 @@ class Check(Result):
             factors = "its one factor is" if n == 1 else f"its {n:,} factors form"
             under = "" if self.effects is None else f" under {self.effects.formula}"
             under += f" under this {self.plan.method} plan" if self.plan is not None else ""
-            caution = f" {self.caution}" if self.caution else ""
-            return write_sentence(self.rung, f"{factors} one component{under}", self.precision) + caution
+            said = write_sentence(self.rung, f"{factors} one component{under}", self.precision)
+            return " ".join((said, *list_trusted(self.plan, self.caution)))
         rest, apart = "", "that no item links"
         if self.ranking is not None:
             ranked, queries = self.ranking.rankable, self.ranking.queries
@@ -178,10 +179,7 @@ class Check(Result):
         fields |= self._list_known()
         if self.effects is not None:
             fields["columns"]["formula"], fields["effects"] = str(roles.formula), self.effects.to_dict()
-        if self.plan is not None:
-            fields["plan"] = self.plan.method
-        if self.merged is not None:
-            fields |= {"debiases": self.merged.debiases, "caution": self.caution or None}
+        fields |= describe_planned(self.plan, self.merged)
         if self.subsets is not None:
             fields["subsets"] = [
                 {**s._asdict(), "bias": list(s.bias), "recoverable": s.recoverable} for s in self.subsets

@@ -8,7 +8,7 @@ from functools import partial
 from elute.cells.counts import Clustered, Counts
 from elute.engines.counts_folder.layout import is_counts
 from elute.identify.components import LinkingPlan
-from elute.known.precision import Precision, measure
+from elute.known.precision import Precision, measure, measure_placed
 from elute.known.sample import CELLS, sample_counts, sample_partitions
 from elute.log import ClickLog
 from elute.progress import Progress, silent
@@ -24,6 +24,9 @@ def measure_log(
     roles = log.roles
     if roles.click is None:
         return None
+    placed = None if plan is None else plan.place(log.survey.factors)
+    if placed is not None:
+        return measure_placed(sample_counts(log.counts(progress), None), *placed, target)
     merges = plan if plan is not None and plan.method == "merge" else None
     partitions = log.partitions(progress) if plan is None or merges is not None else None
     if partitions is not None and log.structure(progress).cells > CELLS:

@@ -23,6 +23,7 @@ _FLAGS = {
 
 _COMMANDS = {
     "follow": "'elute repair --continue'",
+    "link": "'elute repair --method score'",
     "merge": "'elute repair --method merge'",
     "read_log": "the command",
     "swap": "'elute repair --method swap'",

@@ -7,6 +7,7 @@ import pyarrow as pa
 from elute.door.fields import Kind, choice, each, flag, mapping, maybe, number, record, scalar, text, whole
 from elute.door.seals import SEALS
 from elute.door.tables import Column, Ids, Integers, Real
+from elute.results.assumption import ASSUMPTION, VERDICT
 from elute.results.provenance import PROVENANCE
 
 _SHARE = maybe(number(0, 1))
@@ -34,11 +35,11 @@ _SCORE = record(
         "column": text,
         "scale": choice("raw", "query", "rank"),
         **dict.fromkeys(("stiffness", "freedom", "ratio"), number(0)),
-        "verdict": choice("holds", "contradicted", "untestable"),
+        "verdict": VERDICT,
         "sentence": text,
         "comparisons": each(
             record(
-                {"with": choice("lists", "items"), "reason": maybe(text)},
+                {"with": choice("lists", "items", "labels"), "reason": maybe(text)},
                 {
                     **dict.fromkeys(("other", "gap", "low", "high", "noticed"), maybe(number(0))),
                     "p_value": number(0, 1),
@@ -64,6 +65,7 @@ SUMMARY: Kind = record(
         "precision": maybe(_PRECISION),
         "bounds": _BOUNDS,
         "score": _SCORE,
+        "assumption": ASSUMPTION,
         "files": SEALS,
     },
 )
@@ -96,6 +98,7 @@ MORE: dict[str, Column] = {
     **AMOUNTS,
     **dict.fromkeys(("shape", "rate", "evidence"), Real(0, unknown=True, infinite=True)),
     "log_se_clusters": _ERROR,
+    "by_score": Real(0, unknown=True),
     **dict.fromkeys(("offset", "low", "high"), _END),
 }
 """What these may have too."""

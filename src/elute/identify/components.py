@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.cells.counts import Counts
+from elute.identify.assumed import AssumedScore
 from elute.identify.effects.classes import join_classes
 from elute.identify.merged import MergedFactors
 from elute.kernels.unionfind import find_roots, link
@@ -45,6 +46,13 @@ class LinkingPlan(Protocol):
 
     def apply(self, counts: Counts) -> Counts:
         """Counts as they would be if it had been carried out."""
+
+    def place(self, factors: pa.Table) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Propensities of the factors on one scale, and errors of their logarithms, where it has them."""
+
+    @property
+    def assumption(self) -> AssumedScore | None:
+        """What it takes on trust, where the log could say something to that."""
 
 
 def find_components(

@@ -9,7 +9,7 @@ clicks of a cluster depend on each other (`dependence`), and what follows for it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -190,6 +190,22 @@ def measure(
         shares,
         said,
     )
+
+
+def measure_placed(sample: Sample, o: Floats, log_se: Floats, target: float = TARGET) -> Precision:
+    """Where propensities of all factors come from elsewhere, on one scale, with errors relative to one of them."""
+    problem = replace(sample.problem, component=np.zeros_like(sample.problem.component))
+    sample = replace(sample, problem=problem)
+    unclicked = np.asarray(o == 0)
+    if unclicked.all():
+        return _know_nothing(sample, target)
+    reference = np.full(len(o), int(np.flatnonzero(log_se == 0)[0]))
+    fair = select_items(problem.cells, np.flatnonzero(sample.fair))
+    error = np.nan_to_num(log_se)
+    population = fit_population(fair, o, error, problem.component, (sample.shown, sample.clicked))
+    shares = measure_order(sample, o, error, population)
+    apart = np.zeros(len(o), np.bool_)
+    return Precision(sample, target, o, log_se, log_se, reference, apart, unclicked, None, population, shares, ())
 
 
 def _know_nothing(sample: Sample, target: float) -> Precision:

@@ -67,7 +67,7 @@ OPTIONS: dict[str, Kind] = {
     "max_iter": Whole(1),
     "prior": OneOf(words=("smooth",)),
     "relevance_prior": OneOf(words=("auto", "beta", "none")),
-    "score": _COLUMN,
+    "score": _COLUMNS,
     "score_scale": OneOf(words=("raw", "query", "rank")),
     "clip": WordOr("auto", Number(0)),
     "self_normalised": Flag(),

@@ -6,6 +6,7 @@ from elute._util.text import format_count, format_share
 from elute.cells.factors import describe
 from elute.identify.merged import MergedFactors
 from elute.repair.distortion.fields import STANDARD, Consequence
+from elute.repair.files.score_card import describe_score
 from elute.repair.swap_card import describe_swaps
 from elute.results.base import Fields
 from elute.results.card import Bars, Card
@@ -16,6 +17,8 @@ def describe_plan(fields: Fields) -> Card:
     with."""
     if fields["method"] == "swap":
         return describe_swaps(fields)
+    if fields["method"] == "score":
+        return describe_score(fields)
     before, after = int(fields["components_before"]), int(fields["components_after"])
     if before == 1:
         return Card("calm", "Nothing to repair", "Nothing to connect: items link all factors as it is.")

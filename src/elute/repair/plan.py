@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,32 +14,24 @@ from numpy.typing import NDArray
 
 from elute._util.files import write_text
 from elute.cells.counts import Counts
-from elute.cells.factors import describe_some, find_rows, index_rows, row_key
 from elute.cells.formula import formula_of
 from elute.door.json_file import read_json
 from elute.errors import EluteError
+from elute.identify.assumed import AssumedScore
 from elute.identify.effects.constraints import join_factors
 from elute.identify.merged import MergedFactors, measure_merged
 from elute.kernels.merge import add_cells, merge_cells, merge_factors
 from elute.repair.card import describe_plan
 from elute.repair.distortion.fields import Consequence, QueryFlips
-from elute.repair.files.kinds import plan_kind
-from elute.repair.steps import Pair, Row, Swap, read_swap
+from elute.repair.files.kinds import FORECAST, LIMITS, plan_kind
+from elute.repair.files.score_contents import ScoreContents
+from elute.repair.steps import Pair, Row, Swap, find_factor_codes, find_item_codes, read_swap
 from elute.results.base import Fields, Result
 from elute.results.card import Card
 from elute.results.provenance import Provenance
 
 Pairs = NDArray[np.int64]
-
-FORECAST = (
-    *("impressions", "users_lose", "log_lengths", "days"),
-    *("largest_log_se_before", "largest_log_se", "median_log_se"),
-)
-"""What a swap plan takes and gives: impressions shown elsewhere, expected clicks lost, time (as a multiple of the log's
-and in days, where it is known how many the log has), standard errors of log propensities before and after."""
-
-LIMITS = ("target_se", "share", "log_days", "fixed", "movable", "guessed", "notes")
-"""What a swap plan was made for."""
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +58,7 @@ class Plan(Result):
         write_text(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
-    def load(cls, path: str | Path) -> MergePlan | SwapPlan:
+    def load(cls, path: str | Path) -> AnyPlan:
         """A plan from its file."""
         return load(path)
 
@@ -79,6 +71,15 @@ class Plan(Result):
         """What it leaves to debias with on a log of these factors, with these impressions each; None where it merges
         nothing."""
 
+    def place(self, factors: pa.Table) -> tuple[Floats, Floats] | None:
+        """Propensities of a log's factors on one scale, and their errors, where the plan holds them."""
+        return None
+
+    @property
+    def assumption(self) -> AssumedScore | None:
+        """What it takes on trust, where the log could say something to that."""
+        return None
+
     def _common_fields(self) -> Row:
         return {
             "method": self.method,
@@ -89,17 +90,7 @@ class Plan(Result):
 
     def _find_codes(self, factors: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
         """Factor codes of these rows."""
-        columns = factors.column_names
-        if set(columns) != set(self.provenance.bias):
-            raise EluteError(
-                f"the plan was made for bias {', '.join(self.provenance.bias)}; this log has {', '.join(columns)}"
-            )
-        known = index_rows(factors)
-        missing = [row for row in wanted if row_key(row) not in known]
-        if missing:
-            names = describe_some(list(missing[0]), [list(row.values()) for row in missing])
-            raise EluteError(f"the plan (made for {self.provenance.log}) names factors that this log lacks: {names}")
-        return np.array([known[row_key(row)] for row in wanted], np.int64)
+        return find_factor_codes(factors, wanted, self.provenance)
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,7 +199,7 @@ class SwapPlan(Plan):
     def apply(self, counts: Counts) -> Counts:
         """Counts as they would be if the swaps had been shown as planned (or as needed, without a budget) and
         clicked as expected: for predictions, not for estimates."""
-        item = _find_item_codes(counts.items, [swap.item for swap in self.swaps])
+        item = find_item_codes(counts.items, [swap.item for swap in self.swaps])
         factor = self.pairs_of(counts.factors)[:, 1]
         shown = np.array([swap.impressions for swap in self.swaps], np.int64)
         expected = np.cumsum(shown * np.array([swap.click_probability for swap in self.swaps]))
@@ -236,28 +227,63 @@ class SwapPlan(Plan):
         return {**fields, "provenance": asdict(self.provenance)}
 
 
-def _find_item_codes(items: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
-    """Item codes of a few rows among many."""
-    codes = find_rows(items, wanted)
-    missing = [row for row, code in zip(wanted, codes, strict=True) if code < 0]
-    if missing:
-        names = describe_some(list(missing[0]), [list(row.values()) for row in missing])
-        raise EluteError(f"the plan names items that this log lacks: {names}")
-    return codes
+@dataclass(frozen=True, repr=False)
+class ScorePlan(Plan):
+    """Components on one scale by the score that results were ranked by; ratios within from items that link factors."""
+
+    contents: ScoreContents
+
+    method: ClassVar[str] = "score"
+
+    @property
+    def score(self) -> tuple[str, ...]:
+        """The columns of scores."""
+        return tuple(self.contents.assumption.score.split(","))
+
+    @property
+    def score_scale(self) -> Literal["raw", "query", "rank"]:
+        return self.contents.assumption.score_scale
+
+    @property
+    def assumption(self) -> AssumedScore:
+        return self.contents.assumption
+
+    def pairs_of(self, factors: pa.Table) -> Pairs:
+        codes = self._find_codes(factors, [row for link in self.contents.links for row in (link["a"], link["b"])])
+        return codes.reshape(-1, 2)
+
+    def measure_merged(self, factors: pa.Table, impressions: NDArray[np.int64]) -> MergedFactors | None:
+        return None
+
+    def apply(self, counts: Counts) -> Counts:
+        """Counts stay as they are: a score says how they are to be read."""
+        return counts
+
+    def place(self, factors: pa.Table) -> tuple[Floats, Floats]:
+        rows = [row["factor"] for row in self.contents.propensities]
+        return self.contents.place(factors, self._find_codes(factors, rows), self.provenance.log)
+
+    def to_dict(self) -> Row:
+        return {**self._common_fields(), **self.contents.to_dict(), "provenance": asdict(self.provenance)}
 
 
-def load(path: str | Path) -> MergePlan | SwapPlan:
+AnyPlan: TypeAlias = "MergePlan | SwapPlan | ScorePlan"
+
+
+def load(path: str | Path) -> AnyPlan:
     """Read a plan from its file."""
     try:
         fields = read_json(path, plan_kind, "a plan that elute wrote", "make it again")
     except FileNotFoundError:
-        raise EluteError(f"there is no plan '{path}'; make one with `elute.merge` or `elute.swap`") from None
+        raise EluteError(f"there is no plan '{path}'; make one: `elute.merge`, `elute.swap`, `elute.link`") from None
     provenance = Provenance.from_fields(fields["provenance"])
     head = (provenance, fields["components_before"], fields["components_after"], fields["cost"])
     if fields["method"] == "merge":
         pairs = tuple(Pair(**pair) for pair in fields["pairs"])
         said = MergedFactors.from_fields(fields), Consequence.from_fields(fields)
         return MergePlan(*head, pairs, fields["bound"], fields.get("bound_scale"), *said)
+    if fields["method"] == "score":
+        return ScorePlan(*head, ScoreContents.from_fields(fields))
     return SwapPlan(
         *head,
         swaps=tuple(read_swap(swap) for swap in fields["swaps"]),

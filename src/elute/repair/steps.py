@@ -6,6 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from elute.cells.factors import describe_some, find_rows, index_rows, row_key
+from elute.errors import EluteError
+from elute.results.provenance import Provenance
+
 Row = dict[str, Any]
 
 
@@ -66,3 +74,26 @@ def read_swap(fields: Mapping[str, Any]) -> Swap:
     """A swap from its fields in a file."""
     rest = {name: value for name, value in fields.items() if name not in ("item", "from", "to")}
     return Swap(fields["item"], fields["from"], fields["to"], **rest)
+
+
+def find_item_codes(items: pa.Table, wanted: list[Row]) -> NDArray[np.int64]:
+    """Item codes of a few rows among many."""
+    codes = find_rows(items, wanted)
+    missing = [row for row, code in zip(wanted, codes, strict=True) if code < 0]
+    if missing:
+        names = describe_some(list(missing[0]), [list(row.values()) for row in missing])
+        raise EluteError(f"the plan names items that this log lacks: {names}")
+    return codes
+
+
+def find_factor_codes(factors: pa.Table, wanted: list[Row], made_for: Provenance) -> NDArray[np.int64]:
+    """Factor codes of a plan's rows; refuses a log that it was not made for."""
+    columns = factors.column_names
+    if set(columns) != set(made_for.bias):
+        raise EluteError(f"the plan was made for bias {', '.join(made_for.bias)}; this log has {', '.join(columns)}")
+    known = index_rows(factors)
+    missing = [row for row in wanted if row_key(row) not in known]
+    if missing:
+        names = describe_some(list(missing[0]), [list(row.values()) for row in missing])
+        raise EluteError(f"the plan (made for {made_for.log}) names factors that this log lacks: {names}")
+    return np.array([known[row_key(row)] for row in wanted], np.int64)

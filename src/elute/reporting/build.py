@@ -13,7 +13,7 @@ from elute.estimate.inference.certificate import Certificate, certify
 from elute.fits.fit import Fit
 from elute.log import ClickLog
 from elute.progress import Progress, silent
-from elute.repair.plan import MergePlan, SwapPlan
+from elute.repair.plan import AnyPlan
 from elute.reporting.commands import Files, list_commands, list_missing
 from elute.reporting.page import Report
 
@@ -27,7 +27,7 @@ _EXPLORED = 6
 def build(
     log: ClickLog,
     *,
-    plan: MergePlan | SwapPlan | None = None,
+    plan: AnyPlan | None = None,
     fits: Sequence[Fit] = (),
     audit: Mapping[str, Any] | None = None,
     value: Mapping[str, Any] | None = None,

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from elute.repair.plan import MergePlan
+from elute.repair.plan import MergePlan, ScorePlan
 from elute.reporting.page import Report
 from elute.reporting.ways import find_repair, suggest_judging
 from elute.results.invocation import Invocation, spell_options
@@ -32,7 +32,8 @@ def list_commands(call: Invocation, page: Report, files: Files) -> Lines:
         words = "--method", plan.method, *spell_options(plan.provenance.options), "--out", files.plan
         lines.append((call.with_filters(plan.provenance.filters).command("repair", *words), "the repair plan"))
         lines.append((call.command("check", "--plan", files.plan), "the verdict under the plan"))
-        merged = ["--plan", files.plan] if isinstance(plan, MergePlan) and not page.check.recoverable else []
+        changes = isinstance(plan, ScorePlan) or (isinstance(plan, MergePlan) and not page.check.recoverable)
+        merged = ["--plan", files.plan] if changes else []
     for folder, fit in zip(files.fits, page.fits, strict=True):
         own = fit.provenance.options
         given = [*([] if "plan" in own else merged), *spell_options(own)]

@@ -16,7 +16,7 @@ from elute.errors import EluteError
 from elute.estimate.inference.certificate import Certificate
 from elute.fits.fit import Fit
 from elute.judging.judgments import find_known
-from elute.repair.plan import MergePlan, SwapPlan
+from elute.repair.plan import AnyPlan
 from elute.reporting.document import render_document
 from elute.reporting.parts import Commands, Section
 from elute.reporting.sections import across, curves, moves, repair_plan, structure, usable, verdicts, worth
@@ -39,7 +39,7 @@ class Report(Result):
 
     check: Check
     certificate: Certificate | None = None
-    plan: MergePlan | SwapPlan | None = None
+    plan: AnyPlan | None = None
     fits: Sequence[Fit] = ()
     audit: Fields | None = None
     commands: Sequence[tuple[str, str]] = ()

@@ -19,7 +19,8 @@ def describe_knowledge(fields: Mapping[str, Any]) -> str:
     """From `rung` and `precision` of a check or a fit; empty where these were not measured. A fit that trusts a score
     says what that is worth instead: what items link is not what it rests on."""
     if fields.get("score") is not None:
-        return str(fields["score"]["sentence"])
+        rests = "" if fields.get("assumption") is None else f" {fields['assumption']['sentence']}"
+        return f"{fields['score']['sentence']}{rests}"
     known = fields.get("precision")
     if fields.get("rung") not in _RUNGS or known is None:
         return ""

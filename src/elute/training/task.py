@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from elute._util.storage import MEMORY, Storage
 from elute.cells.factors import is_position
-from elute.cells.roles import DEFAULT_QUERY
+from elute.cells.roles import DEFAULT_QUERY, ColumnNames
 from elute.errors import EluteError
+from elute.estimate.scored.rows import ScoreScale, list_scores
 from elute.io.features import Features, read_judged
 from elute.log import ClickLog
 from elute.progress import Progress, silent
@@ -61,7 +62,8 @@ class Inputs:
     """What the user names beside the log."""
 
     learner: str
-    score: str | None = None
+    score: ColumnNames | None = None
+    score_scale: ScoreScale | None = None
     propensities: pa.Table | None = None
     randomised: ClickLog | None = None
     validation: Sequence[str] = ()
@@ -92,6 +94,8 @@ def build_task(
     if inputs.learner == "elute":
         alike = partial(make_feature_log, features.values, pages, log.survey.factors)
         weighing = weights.weigh_by_fit(log, alike, inputs.items, progress)
+    elif inputs.learner == "score-adjusted":
+        weighing = weights.weigh_by_score(log, inputs.score or SCORE, inputs.score_scale or "raw", progress)
     return Task(features, pages, weighing, held, test, storage)
 
 
@@ -105,14 +109,14 @@ def _choose_columns(log: ClickLog, inputs: Inputs) -> PageColumns:
         )
     score = None
     if inputs.learner == "upe":
-        score = inputs.score or SCORE
+        score = SCORE if inputs.score is None else ",".join(list_scores(inputs.score))
         if score not in columns:
             raise EluteError(
                 f"{label} has no column '{score}'; upe needs the scores that pages were ranked by (`score=`); "
                 "without scores use its variants upe-mrr or upe-dcg, which learn from positions"
             )
-    elif inputs.score is not None:
-        raise EluteError(f"learner '{inputs.learner}' does not use `score=`; upe does")
+    elif inputs.score is not None and inputs.learner != "score-adjusted":
+        raise EluteError(f"learner '{inputs.learner}' does not use `score=`; score-adjusted and upe do")
     whole = inputs.learner not in WEIGHTED
     position = _find_position(log, inputs.learner, whole)
     return PageColumns(replace(roles, session=session), position, score, whole, log.filters)
@@ -140,6 +144,7 @@ def _find_known_weights(log: ClickLog, inputs: Inputs) -> Weighing | None:
         ("propensities", inputs.propensities, "ipw"),
         ("randomised", inputs.randomised, "ipw-random"),
         ("items", inputs.items, "elute"),
+        ("score_scale", inputs.score_scale, "score-adjusted"),
     ):
         if value is not None and inputs.learner != owner:
             raise EluteError(f"learner '{inputs.learner}' does not use `{name}=`; {owner} does")

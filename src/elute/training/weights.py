@@ -14,17 +14,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elute.cells.factors import describe, to_rows
+from elute.cells.roles import ColumnNames
 from elute.checking.check import Check, check
 from elute.errors import EluteError
 from elute.estimate.models.given import PROPENSITY, match_values, refuse_factors
 from elute.estimate.models.pbm import PBM
+from elute.estimate.models.score_adjusted import ScoreAdjusted
+from elute.estimate.scored.rows import ScoreScale
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.repair.merge_plan import plan_merges
 
 Floats = NDArray[np.float64]
 
-WEIGHTED = ("naive", "ipw", "ipw-random", "elute")
+WEIGHTED = ("naive", "ipw", "ipw-random", "elute", "score-adjusted")
 """The learners whose propensities are known before the ranker is learnt."""
 
 _MERGES = 3
@@ -87,6 +90,13 @@ def weigh_by_randomised(log: ClickLog, random: ClickLog) -> Weighing:
     )
     rate = survey.clicks / survey.impressions
     return weigh_by_table(log, survey.factors.append_column(PROPENSITY, pa.array(rate)))
+
+
+def weigh_by_score(log: ClickLog, score: ColumnNames, scale: ScoreScale, progress: Progress = silent) -> Weighing:
+    """Propensities from clicks adjusted for the score that pages were ranked by. No item need come back elsewhere; the
+    note says whether the log bears out what this assumes."""
+    fit = ScoreAdjusted(score=score, score_scale=scale, progress=progress).fit(log)
+    return Weighing(fit.factors_, fit.propensity_, fit.propensity_log_se_, fit.score_test_.sentence.removesuffix("."))
 
 
 def weigh_by_fit(

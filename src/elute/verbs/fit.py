@@ -6,29 +6,39 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elute.auditing.assumptions.brief import assess_briefly
+from elute.auditing.labels import TableSource, read_item_labels
 from elute.bounds.assumptions import Assumptions
 from elute.bounds.bounds import find_bounds
 from elute.cells.counts import Counts
+from elute.cells.roles import ColumnNames
 from elute.checking.measured import measure_log
 from elute.checking.rung import Rung, describe_unestimable, find_rung
 from elute.errors import EluteError, NotEstimable, NotRecoverable
+from elute.estimate.combined.model import ScoreLinked
 from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.inference.bootstrap import bootstrap as draw
+from elute.estimate.inference.scored import bootstrap_score
 from elute.estimate.models.base import Estimator
 from elute.estimate.models.pbm import PBM
 from elute.estimate.models.registry import MODELS, build
+from elute.estimate.models.score_adjusted import ScoreAdjusted
 from elute.estimate.scored.rows import ScoreScale
 from elute.fits.fit import Fit
 from elute.fits.propensities import PropensitySource, read_propensities
 from elute.identify.components import find_components
-from elute.known.precision import TARGET, Precision
+from elute.known.precision import TARGET, Precision, measure_placed
+from elute.known.sample import sample_counts
 from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.options.takes import takes
 from elute.progress import Progress, silent
-from elute.repair.plan import MergePlan
+from elute.repair.plan import MergePlan, ScorePlan
+from elute.repair.scored.make import find_assumption
 from elute.verbs.holdout import TIME, By, score_fit, split_log
-from elute.verbs.source import PlanSource, as_merge_plan
+from elute.verbs.source import PlanSource, as_fit_plan
 
 SESSION_MODELS = ("dctr", "rdctr", "cascade", "dcm", "ccm", "ubm", "sdbn", "dbn", "ncm", "cacm")
 """As in `elute.clicks`, less the pbm that is among the others; they read whole pages and need `session=`."""
@@ -50,8 +60,9 @@ def fit(
     clip: float | Literal["auto"] | None = None,
     self_normalised: bool | None = None,
     policy_aware: bool | None = None,
-    score: str | None = None,
+    score: ColumnNames | None = None,
     score_scale: ScoreScale | None = None,
+    labels: TableSource | None = None,
     bootstrap: int | None = None,
     cluster: str | None = None,
     bounds: bool = False,
@@ -65,13 +76,14 @@ def fit(
 ) -> Fit:
     """Propensities of factors and relevance of items, with standard errors.
 
-    A log that is not recoverable is refused with `NotRecoverable`, unless a merge `plan` repairs it or
+    A log that is not recoverable is refused with `NotRecoverable`, unless a merge or score `plan` repairs it or
     `allow_unidentified` says that each component is to have its own scale; likewise, with `NotEstimable`, one whose
     clicks do not determine what its items link. The baselines naive and ctr take any log.
     Where it takes about a second, what the model assumes of clicks is tested (`assumptions` of the summary). Other
     parameters are the model's, left at its own choice where they are None; one that it does not have is refused.
     `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
     a fit, its folder, a file or a table. `score`: of score-adjusted, the column that results were ranked by.
+    `labels` (items and their `grade` or `relevance`) test it further.
     `bootstrap`: error bars from so many draws of clusters, by default of queries.
     `bounds`: fit each component at its own scale, and say what bounds these scales; so do the assumptions `monotone`
     and `at_most`, as for `elute.check`. `propensities` are then known ratios.
@@ -101,6 +113,7 @@ def fit(
             policy_aware=policy_aware,
             score=score,
             score_scale=score_scale,
+            labels=labels,
             bootstrap=bootstrap,
             cluster=cluster,
             bounds=bounds,
@@ -126,23 +139,33 @@ def fit(
         "score": score,
         "score_scale": score_scale,
     }
+    others: dict[str, Any] = {"propensities": propensities, "bootstrap": bootstrap, "cluster": cluster}
+    others |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None, "labels": labels is not None}
     if model in SESSION_MODELS:
-        options |= {"plan": plan, "propensities": propensities, "bootstrap": bootstrap, "cluster": cluster}
-        options |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None}
-        return _fit_sessions(opened, model, progress, **options)
+        return _fit_sessions(opened, model, progress, **options, **others, plan=plan)
     if model not in MODELS:
         raise EluteError(f"no model '{model}'; there are: {', '.join((*MODELS, *SESSION_MODELS))}")
+    chosen = as_fit_plan(plan)
+    if isinstance(chosen, ScorePlan):
+        found = _fit_linked(opened, chosen, model, progress, **options, **others)
+        named = plan if isinstance(plan, str | Path) else None
+        found.provenance = found.provenance.with_options(seed=seed, plan=named)
+        return found
     bounded, known_ratios = bool(bounds or monotone or at_most), read_propensities(propensities)
-    estimator = build(model, **options, propensities=None if bounded else known_ratios, progress=progress)
+    judged = None if labels is None else _read_labels(opened, model, labels, progress)
+    known_ones = None if bounded else known_ratios
+    estimator = build(model, **options, propensities=known_ones, labels=judged, progress=progress)
     if bounded and estimator.propensities_are != "estimated":
         raise EluteError(f"model '{model}' has no `bounds=`; pbm has")
     assumed = Assumptions.collect(monotone, at_most, known_ratios if bounded else None)
     assumed.require(opened.survey.factors)
-    if (bootstrap is not None or cluster is not None) and not isinstance(estimator, PBM):
-        raise EluteError(f"model '{model}' has no `bootstrap=`; pbm has")
+    if (bootstrap is not None or cluster is not None) and not isinstance(estimator, PBM | ScoreAdjusted):
+        raise EluteError(f"model '{model}' has no `bootstrap=`; pbm and score-adjusted have")
+    if cluster is not None and isinstance(estimator, ScoreAdjusted):
+        raise EluteError("score-adjusted draws queries, within which its scores are: leave `cluster=` out")
     if cluster is not None and bootstrap is None:
         raise EluteError("`cluster=` says what `bootstrap=` draws: give that too")
-    merges = as_merge_plan(plan)
+    merges = chosen
     counts = _count(opened, estimator, bootstrap is None, progress)
     known = measure_log(opened, merges, TARGET, progress)
     refuses = not (allow_unidentified or bounded) and estimator.propensities_are == "estimated"
@@ -150,6 +173,9 @@ def fit(
     drawn = None
     if bootstrap is None or not isinstance(estimator, PBM):
         estimator.fit(opened, merges, allow_unidentified=True)
+        if bootstrap is not None and isinstance(estimator, ScoreAdjusted):
+            drawn = bootstrap_score(estimator, bootstrap, estimator.seed, progress)
+            estimator.report_errors(drawn.propensity_log_se, drawn.relevance_log_se)
     else:
         drawn = _bootstrap(estimator, opened, merges, bootstrap, cluster, progress)
     if drawn is None and known is not None and known.dependence and estimator.propensities_are == "estimated":
@@ -159,6 +185,7 @@ def fit(
         **options,
         plan=plan if isinstance(plan, str | Path) else None,
         propensities=propensities if isinstance(propensities, str | Path) else None,
+        labels=labels if isinstance(labels, str | Path) else None,
         bootstrap=bootstrap,
         cluster=cluster,
         allow_unidentified=allow_unidentified,
@@ -175,6 +202,35 @@ def fit(
     if estimator.propensities_are != "ignored":
         planned = counts if counts is None or merges is None else merges.apply(counts)
         found.summary["assumptions"] = assess_briefly(planned, model, progress=progress).to_dict()
+    return found
+
+
+def _read_labels(log: ClickLog, model: str, labels: TableSource, progress: Progress) -> NDArray[np.float64]:
+    """By item of the log."""
+    if model != "score-adjusted":
+        raise EluteError(f"model '{model}' has no `labels=`; score-adjusted has, and `elute.audit` takes any fit")
+    found = read_item_labels(labels, log.counts(progress).items, log.roles)
+    if np.nanmin(found) < 0:
+        raise EluteError("some labels are below 0, and relevance is not; set them to 0, or leave them out")
+    return found
+
+
+def _fit_linked(
+    log: ClickLog, plan: ScorePlan, model: str, progress: Progress, *, seed: int | None, **refused: object
+) -> Fit:
+    """The position-based model under a score plan: links and score are combined anew, by this log's own clicks."""
+    for option, value in {"model": None if model == "pbm" else model, **refused}.items():
+        if value not in (None, False):
+            raise EluteError(f"a fit under a score plan has no `{option}=`: it is of pbm, as the score completes it")
+    own = ScoreLinked(score=plan.score, score_scale=plan.score_scale, seed=seed or 0, progress=progress)
+    estimator = own.fit(log)
+    counts, survey = log.counts(progress), log.survey
+    found = Fit.from_estimator(model, estimator, log)
+    known = measure_placed(sample_counts(counts, None), estimator.propensity_, estimator.propensity_log_se_)
+    assumed = find_assumption(find_components(log.connect(progress), survey.factors, survey.impressions), estimator)
+    found.summary |= {"rung": find_rung(True, known, assumed.doubted), "precision": known.to_dict()}
+    found.summary |= {"assumption": assumed.to_dict()}
+    found.summary["assumptions"] = assess_briefly(counts, model, progress=progress).to_dict()
     return found
 
 

@@ -1,4 +1,4 @@
-"""`elute.merge` and `elute.swap`."""
+"""`elute.merge`, `elute.swap` and `elute.link`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.cells.roles import ColumnNames
 from elute.checking.check import Check
 from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
+from elute.estimate.scored.rows import ScoreScale
 from elute.known.precision import TARGET
 from elute.log import LogOptions, LogSource
 from elute.options.takes import takes
@@ -21,7 +23,8 @@ from elute.progress import Progress, silent
 from elute.repair import given
 from elute.repair.given import Given
 from elute.repair.merge_plan import plan_merges
-from elute.repair.plan import MergePlan, SwapPlan
+from elute.repair.plan import MergePlan, ScorePlan, SwapPlan
+from elute.repair.scored.make import plan_score
 from elute.repair.spending.objective import Objective
 from elute.repair.swap_plan import TARGET_SE, plan_swaps
 from elute.repair.swapping.constraints import SHARE, Constraints
@@ -174,6 +177,30 @@ def swap(
         objective=None if objective == "max" else objective,
         date=date,
     )
+    return replace(plan, provenance=made)
+
+
+@takes()
+def link(
+    check: Check | LogSource,
+    score: ColumnNames,
+    *,
+    score_scale: ScoreScale = "raw",
+    date: str | None = None,
+    progress: Progress = silent,
+    **columns: Unpack[LogOptions],
+) -> ScorePlan:
+    """Plan to put all components on one scale by the score that results were ranked by.
+
+    `check`: of `elute.check`, or what that takes. `score` (a column, or several) and `score_scale`: as for `elute.fit`
+    with the model score-adjusted. Ratios within a component come from items shown under several of its factors, and,
+    where these know them too loosely, from the score too, by the precision of each. `plan.assumption` says what rests
+    on the score, and whether the log bears that out. `elute.fit` with the plan combines the two anew.
+    """
+    verdict = as_check(check, progress=progress, **columns)
+    plan = plan_score(verdict, score, score_scale=score_scale, date=date, progress=progress)
+    scale = None if score_scale == "raw" else score_scale
+    made = plan.provenance.with_options(score=",".join(plan.score), score_scale=scale, date=date)
     return replace(plan, provenance=made)
 
 

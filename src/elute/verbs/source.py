@@ -17,7 +17,7 @@ from elute.errors import EluteError
 from elute.fits.fit import Fit
 from elute.log import ClickLog, LogOptions, LogSource, as_log, open_held
 from elute.progress import Progress, silent
-from elute.repair.plan import MergePlan, SwapPlan, load
+from elute.repair.plan import MergePlan, ScorePlan, SwapPlan, load
 from elute.results.invocation import DEFAULTS
 
 
@@ -76,19 +76,27 @@ def as_paths(given: str | Path | Sequence[str | Path] | None) -> tuple[str, ...]
     return (str(given),) if isinstance(given, str | Path) else tuple(map(str, given))
 
 
-PlanSource = MergePlan | SwapPlan | str | Path
+PlanSource = MergePlan | SwapPlan | ScorePlan | str | Path
 """A plan, or the file that holds one."""
 
 
-def as_plan(source: PlanSource) -> MergePlan | SwapPlan:
+def as_plan(source: PlanSource) -> MergePlan | SwapPlan | ScorePlan:
     """The plan."""
     return load(source) if isinstance(source, str | Path) else source
 
 
-def as_merge_plan(source: PlanSource | None) -> MergePlan | None:
-    """A merge plan, the only kind that changes a fit."""
+def as_fit_plan(source: PlanSource | None) -> MergePlan | ScorePlan | None:
+    """A plan that changes a fit."""
     plan = None if source is None else as_plan(source)
-    if plan is not None and not isinstance(plan, MergePlan):
+    if isinstance(plan, SwapPlan):
         named = f"{source} is" if isinstance(source, str | Path) else "this is"
         raise EluteError(f"{named} a swap plan: show its swaps to users, then fit the log that results")
+    return plan
+
+
+def as_merge_plan(source: PlanSource | None) -> MergePlan | None:
+    """A plan that merges."""
+    plan = as_fit_plan(source)
+    if isinstance(plan, ScorePlan):
+        raise EluteError("a score plan is carried out by `elute.fit` alone; give a merge plan")
     return plan

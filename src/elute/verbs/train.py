@@ -9,8 +9,9 @@ from typing import Any, Literal, Self, Unpack
 from elute._util.paths import refuse_harm
 from elute._util.text import format_count
 from elute.cells.factors import describe as describe_factor
-from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY
+from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY, ColumnNames
 from elute.errors import EluteError
+from elute.estimate.scored.rows import ScoreScale
 from elute.fits.propensities import PropensitySource, read_propensities
 from elute.log import LogOptions, LogSource, as_log
 from elute.options.takes import takes
@@ -65,7 +66,8 @@ def train(
     *,
     learner: str = "elute",
     model: str = "mlp",
-    score: str | None = None,
+    score: ColumnNames | None = None,
+    score_scale: ScoreScale | None = None,
     propensities: PropensitySource | None = None,
     randomised: LogSource | None = None,
     items: Literal["ids", "features"] | None = None,
@@ -85,8 +87,9 @@ def train(
 
     `features`: Parquet with the query and document columns of the log and a numeric column a feature, or LETOR files;
     `validation` and `test`: the same with grades. `learner`: how to learn; `model`: mlp, linear or lightgbm. `score`
-    (upe), `propensities` (ipw) and `randomised` (ipw-random) are what these learners need; `items` is what the learner
-    `elute` takes for one item. A page is a session and a query. `columns`: as for `elute.read_log`.
+    (score-adjusted, with its `score_scale`, and upe), `propensities` (ipw) and `randomised` (ipw-random) are what these
+    learners need; `items` is what the learner `elute` takes for one item. A page is a session and a query. `columns`:
+    as for `elute.read_log`.
     """
     named = [name_source(log), as_paths(features), propensities, name_source(randomised)]
     refuse_harm(out, [*named, as_paths(validation), as_paths(test)], folder=True)
@@ -101,7 +104,7 @@ def train(
     key = (str(options.get("query", DEFAULT_QUERY)), str(options.get("doc", DEFAULT_DOC)))
     random = None if randomised is None else as_log(randomised, **columns)
     known = read_propensities(propensities)
-    inputs = Inputs(learner, score, known, random, as_paths(validation), as_paths(test), items)
+    inputs = Inputs(learner, score, score_scale, known, random, as_paths(validation), as_paths(test), items)
     how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk)
     fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
     return Trained(fields, Path(out))

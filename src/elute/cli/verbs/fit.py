@@ -46,7 +46,9 @@ used.
 @click.option(
     "--model", type=click.Choice((*MODELS, *SESSION_MODELS)), default="pbm", show_default=True, help="What to fit."
 )
-@click.option("--plan", type=PathType(dir_okay=False), help="A merge plan: its factors share one propensity.")
+@click.option(
+    "--plan", type=PathType(dir_okay=False), help="A merge plan, whose factors share one propensity, or a score plan."
+)
 @click.option("--out", type=PathType(file_okay=False), help="Folder to write the fit to.")
 @click.option("--seed", type=typed("seed"), help="Seed for random starts and draws.  [default: 0]")
 @click.option("--tolerance", type=typed("tolerance"), help="When to stop.  [default: the model's]")
@@ -63,16 +65,24 @@ used.
 )
 @click.option("--self-normalised", is_flag=True, default=None, help="ipw, affine-ipw: divide by what clipping leaves.")
 @click.option("--policy-aware", is_flag=True, default=None, help="ipw, affine-ipw: average an item's propensities.")
-@click.option(
-    "--score", type=typed("score"), metavar="COL", help="score-adjusted: the score that results were ranked by."
-)
+@click.option("--score", type=typed("score"), metavar="COL[,COL]", help="score-adjusted: what results were ranked by.")
 @click.option(
     "--score-scale",
     type=typed("score_scale"),
     help="score-adjusted: as it is, standardised within queries, or their ranks.  [default: raw]",
 )
-@click.option("--bootstrap", type=typed("bootstrap"), metavar="B", help="pbm: error bars from B draws of clusters.")
-@click.option("--cluster", type=typed("cluster"), metavar="COL", help="What --bootstrap draws.  [default: the query]")
+@click.option(
+    "--labels", type=PathType(dir_okay=False), help="score-adjusted: items and their grade, to test the score by."
+)
+@click.option(
+    "--bootstrap",
+    type=typed("bootstrap"),
+    metavar="B",
+    help="pbm, score-adjusted: error bars from B draws of clusters.",
+)
+@click.option(
+    "--cluster", type=typed("cluster"), metavar="COL", help="pbm: what --bootstrap draws.  [default: the query]"
+)
 @adds_bounds
 @click.option(
     "--holdout",
@@ -99,7 +109,7 @@ def fit(
     """Propensities of factors and relevance of items, with standard errors.
 
     Within a component the largest propensity that is measured well is 1, and relevance is at that scale. A log that is
-    apart is refused unless a merge plan repairs it, and one whose clicks do not determine all propensities. The
+    apart is refused unless a plan repairs it, and one whose clicks do not determine all propensities. The
     baselines naive and ctr take any log.
     """
     from rich.console import Console

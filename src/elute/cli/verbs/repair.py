@@ -18,18 +18,20 @@ from elute.results.invocation import Invocation
 if TYPE_CHECKING:
     from elute.checking.check import Check
     from elute.log import ClickLog
-    from elute.repair.plan import MergePlan, SwapPlan
+    from elute.repair.plan import MergePlan, ScorePlan, SwapPlan
 
 _EPILOG = """\b
 Examples:
   elute repair demo/broken.parquet --method merge --out merge.json
   elute check demo/broken.parquet --plan merge.json
   elute repair demo/broken.parquet --method swap --max-position-change 2 --out swap.json
+  elute simulate --data docs/data/letor.txt --sessions 5000 --out scored.parquet
+  elute repair scored.parquet --method score --score score --out score.json
   elute repair --continue swap.json --log demo/sound.parquet --out swap2.json
 """
 
 _OPTIONS = (
-    click.option("--method", type=click.Choice(["merge", "swap"]), required=True, help="How to repair the log."),
+    click.option("--method", type=click.Choice(["merge", "swap", "score"]), required=True, help="How to repair it."),
     click.option("--out", type=PathType(dir_okay=False), help="Where to write the plan."),
     click.option("--date", help="Kept in the plan as it is given."),
     click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else."),
@@ -81,6 +83,10 @@ _OPTIONS = (
                  help="swap: results that are shuffled by the design it is compared with."),
     click.option("--export", type=PathType(dir_okay=False), metavar="FILE",
                  help="swap: the plan as .json or .csv for an experimentation system."),
+    click.option("--score", type=typed("score"), metavar="COL[,COL]",
+                 help="score: what results were ranked by."),
+    click.option("--score-scale", type=typed("score_scale"), default="raw", show_default=True,
+                 help="score: as it is, standardised within queries, or their ranks."),
     click.option("--budget", type=typed("budget"), metavar="N", help="swap: impressions to spend in all."),
     click.option("--objective", type=typed("objective"), default="max", show_default=True,
                  help="swap: which standard error a budget reduces."),
@@ -116,6 +122,10 @@ def repair(
 
     swap (online): the few items to show elsewhere, so that clicks tie everything together. No error, but users must be
     shown them. Items move within pages of their query, at places that these pages have, on a share of them.
+
+    score (offline): the score that results were ranked by puts all components on one scale. Ratios within come from
+    items as far as these know them. The price is an assumption, which is tested: that the score is all that ties
+    relevance to factors.
     """
     from rich.console import Console
 
@@ -124,8 +134,10 @@ def repair(
     from elute.cli.pages import repair as page
 
     verdict = check(log, progress=progress)
-    plan: MergePlan | SwapPlan
-    if method == "merge":
+    plan: MergePlan | SwapPlan | ScorePlan
+    if method == "score":
+        plan = _link(verdict, progress, **given)
+    elif method == "merge":
         plan = _merge(verdict, prefer=prefer, consequence=True, progress=progress, **given)
         if queries is not None:
             write_parquet(queries, plan.flips)
@@ -169,6 +181,16 @@ def _merge(
     )
 
 
+def _link(
+    check: Check, progress: Progress, score: str | None, score_scale: Any, date: str | None, **_: Any
+) -> ScorePlan:
+    from elute.verbs.repair import link
+
+    if score is None:
+        raise EluteError("--method score needs --score: the column that results were ranked by")
+    return link(check, score, score_scale=score_scale, date=date, progress=progress)
+
+
 def _swap(
     check: Check,
     progress: Progress,
@@ -191,16 +213,19 @@ def _swap(
         movable=_parse_columns(movable),
         first=_merge(check, **{**given, "propensity": None}) if alike and relevance is None else None,
         progress=progress,
-        **{name: value for name, value in given.items() if name not in ("bias_features", "weights")},
+        **{name: value for name, value in given.items() if name not in _NOT_OF_SWAPS},
     )
 
 
-def _export(plan: MergePlan | SwapPlan, path: str) -> None:
+_NOT_OF_SWAPS = ("bias_features", "weights", "score", "score_scale")
+
+
+def _export(plan: MergePlan | SwapPlan | ScorePlan, path: str) -> None:
     from elute.repair.plan import SwapPlan
     from elute.repair.swapping.export import export_swaps
 
     if not isinstance(plan, SwapPlan):
-        raise EluteError("--export writes swaps; a merge plan changes a fit, not what is shown")
+        raise EluteError("--export writes swaps; this plan changes a fit, not what is shown")
     export_swaps(plan, path)
 
 

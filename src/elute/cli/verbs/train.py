@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from elute.log import ClickLog
 
 LEARNERS = (
-    "elute", "naive", "ipw", "ipw-random", "dla", "rem", "pairwise-debias", "vectorization", "multr", "grad-reversal",
-    "observation-dropout", "upe", "upe-mrr", "upe-dcg", "upe-n",
+    "elute", "score-adjusted", "naive", "ipw", "ipw-random", "dla", "rem", "pairwise-debias", "vectorization", "multr",
+    "grad-reversal", "observation-dropout", "upe", "upe-mrr", "upe-dcg", "upe-n",
 )  # fmt: skip
-"""As in `elute.neural.learners`, which needs JAX, and `elute`; a test compares the two."""
+"""As in `elute.neural.learners`, which needs JAX, `elute` and `score-adjusted`; a test compares the two."""
 
 _EPILOG = """\b
 Examples:
@@ -31,6 +31,7 @@ Examples:
   elute train clicks.parquet --features docs/data/letor.txt --learner elute --model linear --steps 200 --out ranker
   elute train clicks.parquet --features docs/data/letor.txt --learner ipw --propensities fit --model lightgbm --out ipw
   elute train clicks.parquet --features docs/data/letor.txt --learner upe --model linear --steps 50 --out upe
+  elute train clicks.parquet --features docs/data/letor.txt --learner score-adjusted --steps 200 --out adjusted
   elute rank ranker --features docs/data/letor.txt --out scores.parquet
 
 \b
@@ -50,10 +51,18 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
     type=click.Choice(["mlp", "linear", "lightgbm"]),
     default="mlp",
     show_default=True,
-    help="What to learn; lightgbm goes with elute, naive, ipw and ipw-random.",
+    help="What to learn; lightgbm goes with elute, score-adjusted, naive, ipw and ipw-random.",
 )
 @click.option(
-    "--score", type=typed("score"), metavar="COL", help="upe: the score that pages were ranked by.  [default: score]"
+    "--score",
+    type=typed("score"),
+    metavar="COL[,COL]",
+    help="score-adjusted, upe: what pages were ranked by; of upe one column.  [default: score]",
+)
+@click.option(
+    "--score-scale",
+    type=typed("score_scale"),
+    help="score-adjusted: as it is, standardised within queries, or their ranks.  [default: raw]",
 )
 @click.option("--propensities", type=PathType(), help="ipw: the folder of a fit, or its Parquet file.")
 @click.option(

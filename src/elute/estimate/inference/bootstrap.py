@@ -116,7 +116,7 @@ def bootstrap(
     reference = find_references(full_o, problem.component)
     components = int(problem.component.max()) + 1
     rng = np.random.default_rng(seed)
-    log_o, of_items = np.full((replicates, problem.n_factors), np.nan), _Moments(problem.n_items)
+    log_o, of_items = np.full((replicates, problem.n_factors), np.nan), Moments(problem.n_items)
     disconnected = failed = 0
     for replicate in range(replicates):
         progress("bootstrap", replicate + 1, replicates)
@@ -144,7 +144,7 @@ def bootstrap(
     variance = of_items.variance()
     if clustered is None:
         variance += model.item_log_variance(problem, full_o, model.relevance_values_)
-    spread, low, high = _measure_spread(log_o)
+    spread, low, high = measure_spread(log_o)
     return Bootstrap(
         spread[problem.merged],
         low[problem.merged],
@@ -173,7 +173,7 @@ def queries_of_items(counts: Counts) -> Codes:
     return out
 
 
-class _Moments:
+class Moments:
     """Running count, mean and variance of every item (Welford): replicates of many items are not kept."""
 
     def __init__(self, n: int) -> None:
@@ -258,7 +258,7 @@ def _find_refittable(
     return out
 
 
-def _measure_spread(log_o: Floats) -> tuple[Floats, Floats, Floats]:
+def measure_spread(log_o: Floats) -> tuple[Floats, Floats, Floats]:
     """Standard deviation of every column, and the middle 95% of its exponential, over what is known of it."""
     out = np.full((3, log_o.shape[1]), np.nan)
     for column in np.flatnonzero(np.isfinite(log_o).sum(axis=0) >= FEWEST):

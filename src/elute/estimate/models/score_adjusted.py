@@ -7,6 +7,7 @@ of the identifiability graph say, and it is tested (`elute.estimate.scored.verdi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -14,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from elute.cells.counts import Counts
+from elute.cells.roles import ColumnNames
 from elute.errors import EluteError
 from elute.estimate.models.base import Solution
 from elute.estimate.models.ipw import IPW
 from elute.estimate.scored.conditional import add_up
 from elute.estimate.scored.pooled import fit_pooled
-from elute.estimate.scored.rows import ScoredRows, ScoreScale, read_rows
-from elute.estimate.scored.spline import ScoreBins, bin_scores
+from elute.estimate.scored.rows import ScoredRows, ScoreScale, list_scores, read_rows
+from elute.estimate.scored.spline import bin_scores
 from elute.estimate.scored.verdict import ScoreTest, test_score
 from elute.estimate.solve.problem import (
     Floats,
@@ -29,7 +31,7 @@ from elute.estimate.solve.problem import (
     find_reliable,
     name_factors,
 )
-from elute.log import LogSource, as_log
+from elute.log import ClickLog, LogSource, as_log
 from elute.options.takes import takes
 from elute.progress import Progress, silent
 
@@ -40,22 +42,31 @@ _OPEN = 1e-7
 class ScoreAdjusted(IPW):
     """Relevance of items given p = r(x)·o(t), with o from P(click | score, t) = o(t)·h(score).
 
-    `score`: the log's column with what the logging policy ranked by, higher for better or worse. `score_scale`: "raw"
-    where scores of different queries mean the same, "query" to standardise them within queries, "rank" for ranks
-    within queries. `seed`: which queries are held out to choose the stiffness of h. Relevance is an item's clicks over
-    Σ n·o (`policy_aware` of `elute.IPW`); its `log_se` holds what is uncertain in o. Standard errors of propensities
-    are from clusters of queries.
+    `score`: the log's column with what the logging policy ranked by, higher for better or worse; or several, whose
+    effects multiply. `score_scale`: "raw" where scores of different queries mean the same, "query" to standardise them
+    within queries, "rank" for ranks within queries. `labels`: relevance of items as judged, by item of the counts and
+    NaN where there is none, to test the score by. `seed`: which queries are held out to choose the stiffness of h.
+    Relevance is an item's clicks over Σ n·o (`policy_aware` of `elute.IPW`); its `log_se` holds what is uncertain in o.
+    Standard errors of propensities are from clusters of queries.
 
     Fitted, beside what others have: `score_test_` (the verdict on what all this rests on, with comparisons),
-    `by_score_` (h: mean relevance by score, at the scale of `relevance_`), `stiffness_` and `freedom_` of h.
+    `by_score_` (h: mean relevance by score, at the scale of `relevance_`), `stiffness_` and `freedom_` of h. The column
+    `by_score` of `relevance_` is h at an item's own scores: what an item of few impressions is expected to be.
     """
 
     @takes()
     def __init__(
-        self, *, score: str, score_scale: ScoreScale = "raw", seed: int = 0, progress: Progress = silent
+        self,
+        *,
+        score: ColumnNames,
+        score_scale: ScoreScale = "raw",
+        labels: Floats | None = None,
+        seed: int = 0,
+        progress: Progress = silent,
     ) -> None:
         super().__init__(propensities=(), policy_aware=True, progress=progress)
-        self.score = score
+        self.labels = labels
+        self.score = list_scores(score)
         self.score_scale = score_scale
         self.seed = seed
 
@@ -66,9 +77,14 @@ class ScoreAdjusted(IPW):
             raise EluteError("the score places all factors on one scale: leave the merge plan out")
         log = as_log(source)
         if log.roles.formula is None:
-            rows = read_rows(log, self.score, self.score_scale, self.progress)
-            self._adjust(rows, log.survey.factors)
+            self._read(log)
         return super().fit(log.counts(self.progress), allow_unidentified=True)
+
+    def _read(self, log: ClickLog) -> None:
+        """The cells by score, and all that is found from them."""
+        rows = self.scored_rows_ = read_rows(log, self.score, self.score_scale, self.progress)
+        self._adjust(rows, log.survey.factors)
+        self._expected = self._expect(rows, log.counts(self.progress).n_items)
 
     @property
     def stiffness_(self) -> float:
@@ -81,7 +97,7 @@ class ScoreAdjusted(IPW):
 
     def summarise_score(self) -> dict[str, Any]:
         """The field `score` of `elute fit --json`."""
-        chosen = {"column": self.score, "scale": self.score_scale}
+        chosen = {"column": ",".join(self.score), "scale": self.score_scale}
         return {**chosen, "stiffness": self.stiffness_, "freedom": self.freedom_, **self.score_test_.to_dict()}
 
     def _pose(self, counts: Counts, plan: MergingPlan | None) -> Problem:
@@ -97,7 +113,7 @@ class ScoreAdjusted(IPW):
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
         """Those of the propensities that an item was shown under are taken to err all alike, which they mostly do: they
         have one reference."""
-        of_items = super()._errors(problem, propensity, relevance)[1]
+        of_items = super()._errors(problem, propensity, relevance)[1]  # of their own clicks
         cells = problem.cells
         item = np.repeat(np.arange(problem.n_items), np.diff(cells.offsets))
         reach = cells.impressions * propensity[cells.factor]
@@ -106,35 +122,56 @@ class ScoreAdjusted(IPW):
         shared = np.divide(spread, total, out=np.zeros_like(total), where=total > 0)
         return self._of_factors, np.sqrt(of_items**2 + shared**2)
 
+    @property
+    def relevance_(self) -> pa.Table:
+        """As of other models, and `by_score`: h at the item's scores, over its impressions."""
+        return super().relevance_.append_column("by_score", pa.array(self._expected))
+
     def _adjust(self, rows: ScoredRows, factors: pa.Table) -> None:
         """Find propensities, and test what they rest on."""
         if not rows.clicked.any():
             raise EluteError("the log has no click, and so nothing to adjust")
-        if (rows.score == rows.score[0]).all():
-            raise EluteError(f"column '{self.score}' has one value only; give the score that results were ranked by")
-        bins = bin_scores(rows.score, rows.shown)
+        for column, values in zip(self.score, rows.score.T, strict=True):
+            if (values == values[0]).all():
+                raise EluteError(f"column '{column}' has one value only; give the score that results were ranked by")
+        self.score_bins_ = bin_scores(rows.score, rows.shown)
         self.progress("adjusting clicks for the score", 0, 0)
-        self._pooled = fit_pooled(rows, bins, factors.num_rows, self.seed)
-        self._refuse_open(bins, rows, factors)
+        self._pooled = fit_pooled(rows, self.score_bins_, factors.num_rows, self.seed)
+        self._refuse_open(rows, factors)
         self.progress("testing the score", 0, 0)
-        self.score_test_: ScoreTest = test_score(rows, bins, self._pooled)
-        clicks = add_up(rows.factor, rows.clicked, factors.num_rows)
-        there = np.where(find_reliable(clicks, np.zeros(len(clicks), np.int32)), self._pooled.log_o, -np.inf)
+        self.score_test_: ScoreTest = test_score(rows, self.score_bins_, self._pooled, self.labels)
+        self._place(rows, self._pooled.log_o, self._pooled.log_h, self._pooled.influence.errors)
+
+    def _place(self, rows: ScoredRows, log_o: Floats, log_h: Floats, errors: Callable[[int], Floats]) -> None:
+        """Propensities at the scale where the largest that is measured well is 1. `errors`: relative to a factor."""
+        clicks = add_up(rows.factor, rows.clicked, len(log_o))
+        there = np.where(find_reliable(clicks, np.zeros(len(clicks), np.int32)), log_o, -np.inf)
         reference = int(there.argmax())
-        scale = self._pooled.log_o[reference]
-        self.propensities = np.exp(self._pooled.log_o - scale)
-        errors = self._pooled.influence.errors(reference)
-        self._of_factors = np.where(clicks > 0, errors, np.nan)
+        scale = log_o[reference]
+        self.propensities = np.exp(log_o - scale)
+        self._of_factors = np.where(clicks > 0, errors(reference), np.nan)
         self.by_score_ = pa.table(
             {
-                "score": bins.centre,
-                "relevance": np.exp(self._pooled.log_h + scale),
-                "impressions": np.bincount(bins.bin, rows.shown).astype(np.int64),
-                "clicks": np.bincount(bins.bin, rows.clicked).astype(np.int64),
+                **dict(zip(self._name_scores(), self.score_bins_.centre.T, strict=True)),
+                "relevance": np.exp(log_h + scale),
+                "impressions": np.bincount(self.score_bins_.bin, rows.shown).astype(np.int64),
+                "clicks": np.bincount(self.score_bins_.bin, rows.clicked).astype(np.int64),
             }
         )
 
-    def _refuse_open(self, bins: ScoreBins, rows: ScoredRows, factors: pa.Table) -> None:
+    def find_own_errors(self) -> Floats:
+        """By item: the standard error of log relevance that its clicks leave where propensities are known."""
+        return super()._errors(self._problem, self._scaled, self.relevance_values_)[1]
+
+    def _name_scores(self) -> tuple[str, ...]:
+        return ("score",) if len(self.score) == 1 else self.score
+
+    def _expect(self, rows: ScoredRows, items: int) -> Floats:
+        """h by item, over its impressions."""
+        h = self.by_score_["relevance"].to_numpy()[self.score_bins_.bin]
+        return add_up(rows.whole, rows.shown * h, items) / add_up(rows.whole, rows.shown, items)
+
+    def _refuse_open(self, rows: ScoredRows, factors: pa.Table) -> None:
         """Where the score says no more than the factor does, nothing tells how propensities stand to each other."""
         clicks = add_up(rows.factor, rows.clicked, factors.num_rows)
         most = int(clicks.argmax())
@@ -145,6 +182,6 @@ class ScoreAdjusted(IPW):
         if apart.max() > 0.05:
             named = name_factors(factors, np.arange(factors.num_rows, dtype=np.int32), np.array([most, apart.argmax()]))
             raise EluteError(
-                f"'{self.score}' ({self.score_scale}) cannot be told from the bias columns: scores do not overlap "
-                f"between {named}; use another `score_scale=`, or fit pbm"
+                f"'{', '.join(self.score)}' ({self.score_scale}) cannot be told from the bias columns: scores do not "
+                f"overlap between {named}; use another `score_scale=`, or fit pbm"
             )

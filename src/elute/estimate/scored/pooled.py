@@ -68,8 +68,12 @@ class Pooled(NamedTuple):
 
 def fit_pooled(rows: ScoredRows, bins: ScoreBins, factors: int, seed: int) -> Pooled:
     """The fit, its stiffness chosen by clicks of queries that it has not seen."""
+    return fit_stiff(rows, bins, factors, choose_stiffness(rows, bins, factors, seed))
+
+
+def fit_stiff(rows: ScoredRows, bins: ScoreBins, factors: int, stiffness: float) -> Pooled:
+    """The fit with a spline of this stiffness."""
     coarse = count_shares(rows, bins, factors)
-    stiffness = choose_stiffness(rows, bins, factors, seed)
     found = fit_shares(coarse, stiffness * bins.penalty)
     fine = ClickShares(rows.factor, sparse.csr_array(bins.basis)[bins.bin], rows.shown, rows.clicked)
     settled = settle(fine, found.coefficients, stiffness * bins.penalty, found.iterations, found.converged)

@@ -6,6 +6,7 @@ query's mean, over its standard deviation. `rank`: the share of the query's item
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
@@ -13,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.cells.counts import Clustered, Counts
-from elute.cells.roles import describe_missing
+from elute.cells.counts import Counts
+from elute.cells.roles import ColumnNames, describe_missing
 from elute.errors import EluteError
 from elute.log import ClickLog, read_log
 from elute.progress import Progress
@@ -25,11 +26,13 @@ ScoreScale = Literal["raw", "query", "rank"]
 
 
 class ScoredRows(NamedTuple):
-    """Cells (query, item, score, factor), equally long arrays of codes and amounts. `query`: the item's own where the
-    log has no queries. `item`: within its query."""
+    """Cells (query, item, scores, factor), equally long arrays of codes and amounts. `query`: the item's own where the
+    log has no queries. `item`: within its query. `whole`: the item as the log has it, which may be in several queries.
+    `score`: a column for each column of scores."""
 
     query: Codes
     item: Codes
+    whole: Codes
     score: Floats
     factor: Codes
     shown: Floats
@@ -37,31 +40,64 @@ class ScoredRows(NamedTuple):
     has_queries: bool
 
 
-def read_rows(log: ClickLog, column: str, scale: ScoreScale, progress: Progress) -> ScoredRows:
-    """The cells of a log by a column of scores."""
-    if column not in log.engine.columns:
-        raise EluteError(f"{log.engine.label}: {describe_missing(column, log.engine.columns)} for `score=`")
+def list_scores(given: ColumnNames) -> tuple[str, ...]:
+    """The names of columns of scores."""
+    names = given.split(",") if isinstance(given, str) else given
+    return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+def read_rows(log: ClickLog, columns: Sequence[str], scale: ScoreScale, progress: Progress) -> ScoredRows:
+    """The cells of a log by columns of scores."""
+    for column in columns:
+        if column not in log.engine.columns:
+            raise EluteError(f"{log.engine.label}: {describe_missing(column, log.engine.columns)} for `score=`")
     query = log.roles.query
     if scale != "raw" and query is None:
         raise EluteError(f"`score_scale='{scale}'` is within queries, and {log.engine.label} has none; name `query=`")
-    if query is not None and not log.roles.items_within_queries:  # a score is of an item within its query
-        with read_log(log.source, **{**log.options, "item": [query, *log.roles.item]}) as within:
-            return read_rows(within, column, scale, progress)
-    counts = log.counts(progress)
-    progress(f"reading {column}", 0, 0)
-    rows = counts.read_clusters(column)
+    apart = query is not None and not log.roles.items_within_queries  # a score is of an item within its query
+    if not apart and len(columns) == 1:
+        return _read(log, log, columns, scale, progress)
+    named = [*([query] if apart else []), *log.roles.item]
+    finer = [*named, *(column for column in columns[1:] if column not in named)]
+    with read_log(log.source, **{**log.options, "item": finer}) as fine:
+        return _read(fine, log, columns, scale, progress)
+
+
+def _read(fine: ClickLog, log: ClickLog, columns: Sequence[str], scale: ScoreScale, progress: Progress) -> ScoredRows:
+    """`fine`: the log with items that are told apart by query and by all scores but the first."""
+    counts, label = fine.counts(progress), log.engine.label
+    progress(f"reading {', '.join(columns)}", 0, 0)
+    rows = counts.read_clusters(columns[0])
     if rows.cluster.min(initial=0) < 0:
         raise EluteError(
-            f"{log.engine.label}: column '{column}' is null in some rows; fill them in, or leave them out by `where=`"
+            f"{label}: column '{columns[0]}' is null in some rows; fill them in, or leave them out by `where=`"
         )
-    queries = _find_queries(counts)
-    score = _read_numbers(rows, column, log.engine.label)[rows.cluster]
-    item = rows.item.astype(np.int64)
-    score = _rescale(score, queries[item], item, scale)
-    order = np.lexsort((score, rows.factor, item))  # engines hand rows over in any order: sums are to be the same
-    item, score, factor = item[order], score[order], rows.factor[order].astype(np.int64)
+    owner, queries = rows.item.astype(np.int64), _find_queries(counts)
+    scores = [_read_numbers(rows.values, columns[0], label)[rows.cluster]]
+    scores += [_read_numbers(counts.items[column].combine_chunks(), column, label)[owner] for column in columns[1:]]
+    item = whole = np.arange(counts.n_items)
+    if fine is not log:
+        whole = _find_rows(counts.items, log.counts(progress).items)
+        item = np.unique(np.stack((queries, whole)), axis=1, return_inverse=True)[1].reshape(-1)
+    query, whole, item = queries[owner], whole[owner], item[owner]
+    score = np.stack([_rescale(one, query, item, scale) for one in scores], axis=1)
+    factor = rows.factor.astype(np.int64)
+    order = np.lexsort((*score.T, factor, item))  # engines hand rows over in any order: sums are to be the same
     shown, clicked = (part[order].astype(np.float64) for part in (rows.impressions, rows.clicks))
-    return ScoredRows(queries[item], item, score, factor, shown, clicked, query is not None)
+    query, item, whole = (part[order] for part in (query, item, whole))
+    return ScoredRows(query, item, whole, score[order], factor[order], shown, clicked, log.roles.query is not None)
+
+
+def _find_rows(items: pa.Table, among: pa.Table) -> Codes:
+    """By row of a table, the row of another that has the same values in all of its columns."""
+    both = pa.concat_tables([among, items.select(among.column_names)])
+    code = np.zeros(both.num_rows, np.int64)
+    for column in both.column_names:
+        own = both[column].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+        code = np.unique(np.stack((code, own.astype(np.int64))), axis=1, return_inverse=True)[1].reshape(-1)
+    place = np.empty(among.num_rows, np.int64)
+    place[code[: among.num_rows]] = np.arange(among.num_rows)
+    return place[code[among.num_rows :]]
 
 
 def _find_queries(counts: Counts) -> Codes:
@@ -72,13 +108,13 @@ def _find_queries(counts: Counts) -> Codes:
     return queries
 
 
-def _read_numbers(rows: Clustered, column: str, label: str) -> Floats:
-    """By cluster, its score."""
+def _read_numbers(values: pa.Array | None, column: str, label: str) -> Floats:
+    """Scores, as numbers."""
     try:
-        values = pc.cast(rows.values, pa.float64())
+        casted = pc.cast(values, pa.float64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise EluteError(f"{label}: column '{column}' is not of numbers, and `score=` must be") from error
-    numbers = np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
+    numbers = np.asarray(casted.to_numpy(zero_copy_only=False), np.float64)
     if not np.isfinite(numbers).all():
         raise EluteError(f"{label}: column '{column}' has values that are not finite; leave them out by `where=`")
     return numbers

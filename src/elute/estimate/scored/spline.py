@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
+from scipy.linalg import block_diag
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -22,8 +23,9 @@ _PIECES, _DEGREE = 20, 3
 
 
 class ScoreBins(NamedTuple):
-    """`bin`: by row. `centre`: by bin, the mean score of its impressions. `basis`: by bin and coefficient, the first
-    coefficient, which only sets the level, left out. `penalty`: the quadratic form of second differences."""
+    """`bin`: by row. `centre`: by bin, the mean scores of its impressions. `basis`: by bin and coefficient, the first
+    coefficient of each score, which only sets the level, left out. `penalty`: the quadratic form of second
+    differences."""
 
     bin: Codes
     centre: Floats
@@ -32,7 +34,20 @@ class ScoreBins(NamedTuple):
 
 
 def bin_scores(score: Floats, shown: Floats) -> ScoreBins:
-    """Bins of scores that have two values at least."""
+    """Bins of scores, by row and column, each of two values at least. Of several columns a bin is one of each, and
+    their splines add up."""
+    parts = [_bin_column(column, shown) for column in score.T]
+    if len(parts) == 1:
+        return parts[0]
+    each, at = np.unique(np.stack([one.bin for one in parts]), axis=1, return_inverse=True)
+    basis, centre = (
+        np.hstack([getattr(one, name)[own] for one, own in zip(parts, each, strict=True)])
+        for name in ("basis", "centre")
+    )
+    return ScoreBins(at.reshape(-1), centre, basis, block_diag(*(one.penalty for one in parts)))
+
+
+def _bin_column(score: Floats, shown: Floats) -> ScoreBins:
     value, at = np.unique(score, return_inverse=True)
     weight = np.bincount(at, shown)
     below = (np.cumsum(weight) - weight / 2) / weight.sum()
@@ -48,7 +63,7 @@ def bin_scores(score: Floats, shown: Floats) -> ScoreBins:
     place = (along + rank) / 2
     basis = _evaluate((place - place[0]) / (place[-1] - place[0]))
     second = np.diff(np.eye(basis.shape[1]), 2, axis=0)[:, 1:]
-    return ScoreBins(group[at.reshape(-1)], centre, basis[:, 1:], second.T @ second)
+    return ScoreBins(group[at.reshape(-1)], centre[:, None], basis[:, 1:], second.T @ second)
 
 
 def _evaluate(place: Floats) -> Floats:

@@ -5,6 +5,9 @@
 
 Each is compared with the pooled estimate as Hausman compares (differences, their variance from clusters of queries)
 along one contrast: how log propensities fall from the factor with the highest click rate to the one with the lowest.
+
+- `labels`: where items have labels, these are adjusted for the score as clicks are. What falls with the factor then is
+  relevance, which no score explains, and clicks fall by as much more than propensities do.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from scipy import sparse, stats
 from scipy.sparse.csgraph import connected_components
 
 from elute.estimate.scored.conditional import ClickShares, Sharing, add_up, fit_shares
-from elute.estimate.scored.pooled import Pooled
+from elute.estimate.scored.groups import keep_sharing, one_hot, sum_by
+from elute.estimate.scored.pooled import Pooled, fit_stiff
 from elute.estimate.scored.rows import ScoredRows
 from elute.estimate.scored.spline import ScoreBins
 
@@ -34,7 +38,7 @@ STATED = 2.0
 _MOST_FACTORS = 2_000
 _FAR = 20.0
 """A standard error of a log ratio beyond which there is none to speak of."""
-_NAMES = {"lists": "lists by themselves", "items": "items shown under several factors"}
+_NAMES = {"lists": "lists by themselves", "items": "items shown under several factors", "labels": "labels"}
 _OPENINGS = {
     "holds": "Holds: the log bears out that the score is all that ties relevance to factors.",
     "contradicted": "Contradicted: the score is not all that ties relevance to factors; do not trust the propensities.",
@@ -47,7 +51,7 @@ class TestedGap(NamedTuple):
     """`other`: the ratio of `ScoreTest` by the other estimate. `gap`: the score's over it, with its 95% interval.
     `noticed`: the gap, or its inverse, that would be noticed 4 times in 5. `reason`: why there are no figures."""
 
-    name: Literal["lists", "items"]
+    name: Literal["lists", "items", "labels"]
     reason: str = ""
     other: float = np.nan
     gap: float = np.nan
@@ -100,8 +104,8 @@ class _Scale(NamedTuple):
     spread: float
 
 
-def test_score(rows: ScoredRows, bins: ScoreBins, pooled: Pooled) -> ScoreTest:
-    """Compare the pooled estimate with those that need less."""
+def test_score(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, labels: Floats | None = None) -> ScoreTest:
+    """Compare the pooled estimate with those that need less. `labels`: by item of the log, NaN where it has none."""
     factors = len(pooled.log_o)
     shown, clicks = (add_up(rows.factor, part, factors) for part in (rows.shown, rows.clicked))
     rate = np.log(np.maximum(clicks, 0.5) / shown)
@@ -114,8 +118,10 @@ def test_score(rows: ScoredRows, bins: ScoreBins, pooled: Pooled) -> ScoreTest:
     elif factors > _MOST_FACTORS:
         reason = f"there are more than {_MOST_FACTORS:,} factors"
     else:
-        lists, items = _compare_lists(rows, bins, pooled, scale), _compare_items(rows, pooled, scale)
-        return ScoreTest(_decide((lists, items)), ratio, (lists, items))
+        made = [_compare_lists(rows, bins, pooled, scale), _compare_items(rows, pooled, scale)]
+        if labels is not None:
+            made.append(_compare_labels(rows, bins, pooled, scale, labels))
+        return ScoreTest(_decide(tuple(made)), ratio, tuple(made))
     return ScoreTest("untestable", ratio, (TestedGap("lists", reason), TestedGap("items", reason)))
 
 
@@ -131,14 +137,14 @@ def _compare_lists(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, scale: _Sc
     if not rows.has_queries:
         return TestedGap("lists", "the log has no queries")
     factors, width = len(pooled.log_o), bins.basis.shape[1]
-    key, shown, clicked = _sum_by((rows.query, bins.bin, rows.factor), (len(bins.centre), factors), rows)
+    key, shown, clicked = sum_by((rows.query, bins.bin, rows.factor), (len(bins.centre), factors), rows)
     query, bin_, factor = key
-    kept = _keep_sharing(query, clicked)
+    kept = keep_sharing(query, clicked)
     if not kept.any():
         return TestedGap("lists", "no query with clicks has two results")
     query, bin_, factor = (part[kept] for part in (query, bin_, factor))
     shown, clicked = shown[kept], clicked[kept]
-    design = sparse.hstack([sparse.csr_array(bins.basis)[bin_], _one_hot(factor, factors)]).tocsr()
+    design = sparse.hstack([sparse.csr_array(bins.basis)[bin_], one_hot(factor, factors)]).tocsr()
     penalty = np.zeros((width + factors, width + factors))
     penalty[:width, :width] = pooled.stiffness * bins.penalty
     group = np.unique(query, return_inverse=True)[1].reshape(-1)
@@ -149,16 +155,38 @@ def _compare_lists(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, scale: _Sc
 def _compare_items(rows: ScoredRows, pooled: Pooled, scale: _Scale) -> TestedGap:
     """Groups are items; x is the factor."""
     factors = len(pooled.log_o)
-    (item, factor), shown, clicked = _sum_by((rows.item, rows.factor), (factors,), rows)
-    kept = _keep_sharing(item, clicked)
+    (item, factor), shown, clicked = sum_by((rows.item, rows.factor), (factors,), rows)
+    kept = keep_sharing(item, clicked)
     if not kept.any():
         return TestedGap("items", "no item with clicks was shown under two factors")
     item, factor, shown, clicked = item[kept], factor[kept], shown[kept], clicked[kept]
     query = np.zeros(int(rows.item.max()) + 1, np.int64)
     query[rows.item] = rows.query
     group = np.unique(item, return_inverse=True)[1].reshape(-1)
-    found = fit_shares(ClickShares(group, _one_hot(factor, factors), shown, clicked), np.zeros((factors, factors)))
+    found = fit_shares(ClickShares(group, one_hot(factor, factors), shown, clicked), np.zeros((factors, factors)))
     return _compare("items", found, query[item], group, factor, 0, pooled, scale)
+
+
+def _compare_labels(rows: ScoredRows, bins: ScoreBins, pooled: Pooled, scale: _Scale, labels: Floats) -> TestedGap:
+    """Labels in place of clicks: what the score leaves of their fall."""
+    label = labels[rows.whole]
+    kept = np.isfinite(label)
+    if not (label[kept] > 0).any():
+        return TestedGap("labels", "no item has a label above 0")
+    names = ("query", "item", "whole", "score", "factor", "shown")
+    judged = rows._replace(
+        **{name: getattr(rows, name)[kept] for name in names}, clicked=(rows.shown * label)[kept] / np.nanmax(label)
+    )
+    factors = len(pooled.log_o)
+    found = fit_stiff(judged, bins._replace(bin=bins.bin[kept]), factors, pooled.stiffness)
+    weight = add_up(judged.factor, judged.clicked, factors)
+    apart = np.where(weight > 0, scale.rate - weight @ scale.rate / weight.sum(), 0.0)
+    total = float(weight @ apart**2)
+    if total <= 1e-9 * weight.sum():
+        return TestedGap("labels", "items with labels are all of one factor")
+    contrast = weight * apart / total * scale.spread
+    gap = float(contrast[weight > 0] @ found.log_o[weight > 0])
+    return _state("labels", gap, found.influence.along(contrast), len(np.unique(judged.query)), scale)
 
 
 def _compare(
@@ -194,7 +222,13 @@ def _compare(
     moved = pooled.influence.along(contrast)
     of_other = found.project(query, padded[:, None])[:, 0]
     moved[: len(of_other)] -= of_other
-    clusters = len(np.unique(query))
+    return _state(name, gap, moved, len(np.unique(query)), scale)
+
+
+def _state(
+    name: Literal["lists", "items", "labels"], gap: float, moved: Floats, clusters: int, scale: _Scale
+) -> TestedGap:
+    """A gap of logarithms with its error, from how clusters move it."""
     error = float(np.sqrt((moved**2).sum() * clusters / max(clusters - 1, 1)))
     if not 0 < error < _FAR:
         return TestedGap(name, "its clicks are too few")
@@ -209,28 +243,3 @@ def _compare(
         p_value=float(2 * law.sf(abs(gap) / error)),
         noticed=float(np.exp((law.ppf(0.975) + _POWER) * error)),
     )
-
-
-def _sum_by(
-    codes: tuple[Codes, ...], sizes: tuple[int, ...], rows: ScoredRows
-) -> tuple[tuple[Codes, ...], Floats, Floats]:
-    """Rows that agree in all codes as one; `sizes`: of all codes but the first."""
-    key = codes[0]
-    for code, size in zip(codes[1:], sizes, strict=True):
-        key = key * size + code
-    each, at = np.unique(key, return_inverse=True)
-    shown, clicked = (add_up(at.reshape(-1), part) for part in (rows.shown, rows.clicked))
-    parts = []
-    for size in reversed(sizes):
-        each, last = np.divmod(each, size)
-        parts.append(last)
-    return (each, *reversed(parts)), shown, clicked
-
-
-def _keep_sharing(group: Codes, clicked: Floats) -> NDArray[np.bool_]:
-    """Rows of groups that have clicks to share among two rows or more."""
-    return np.asarray((np.bincount(group)[group] > 1) & (np.bincount(group, clicked)[group] > 0))
-
-
-def _one_hot(code: Codes, size: int) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(len(code)), (np.arange(len(code)), code)), (len(code), size))

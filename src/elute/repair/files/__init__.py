@@ -1,1 +1,1 @@
-"""What files of plans hold."""
+"""What files of plans hold, and what is shown of it."""

@@ -21,7 +21,18 @@ from elute.door.fields import (
     whole,
 )
 from elute.repair.distortion.fields import STANDARD
+from elute.results.assumption import ASSUMPTION, VERDICT
 from elute.results.provenance import PROVENANCE
+
+FORECAST = (
+    *("impressions", "users_lose", "log_lengths", "days"),
+    *("largest_log_se_before", "largest_log_se", "median_log_se"),
+)
+"""What a swap plan takes and gives: impressions shown elsewhere, expected clicks lost, time (as a multiple of the log's
+and in days, where it is known how many the log has), standard errors of log propensities before and after."""
+
+LIMITS = ("target_se", "share", "log_days", "fixed", "movable", "guessed", "notes")
+"""What a swap plan was made for."""
 
 _MANY = 10**15
 """Impressions; a plan of more would never end, and sums stay within 64 bits."""
@@ -105,7 +116,7 @@ _CONSEQUENCE: dict[str, Kind] = {
     "alternatives": both(each(_ALTERNATIVE, least=1), _has_one_chosen),
 }
 _COMMON: dict[str, Kind] = {
-    "method": choice("merge", "swap"),
+    "method": choice("merge", "swap", "score"),
     "provenance": PROVENANCE,
     **dict.fromkeys(("components_before", "components_after"), whole(1)),
     "cost": number(),
@@ -140,11 +151,44 @@ _SWAPS = record(
         "history": each(_LOOK),
     },
 )
+_SCORE = record(
+    {
+        **_COMMON,
+        "assumption": ASSUMPTION,
+        "score": record({**dict.fromkeys(("column", "scale", "sentence"), text), "verdict": VERDICT}),
+        "links": each(
+            record({**dict.fromkeys(("a", "b"), _ROW), **dict.fromkeys(("ratio", "log_se"), maybe(number(0)))})
+        ),
+        "components": each(
+            record(
+                {
+                    **dict.fromkeys(("factors", "impressions"), whole(1)),
+                    "ratios": maybe(choice("items", "both")),
+                }
+            ),
+            least=1,
+        ),
+        "propensities": each(record({"factor": _ROW, "propensity": number(0), "log_se": maybe(number(0))}), least=1),
+    }
+)
+
+
+def _score_kind(value: Any, at: str) -> None:
+    _SCORE(value, at)
+    bias = set(value["provenance"]["bias"])
+    named = [(f"links[{n}].{end}", link[end]) for n, link in enumerate(value["links"]) for end in ("a", "b")]
+    named += [(f"propensities[{n}].factor", row["factor"]) for n, row in enumerate(value["propensities"])]
+    for place, row in named:
+        if set(row) != bias:
+            raise Damaged(f"'{place}' has other columns than {', '.join(sorted(bias))}")
 
 
 def plan_kind(value: Any, at: str) -> None:
-    """A plan of either kind, whose steps have the columns that it was made for."""
+    """A plan of any kind, whose steps have the columns that it was made for."""
     record(_COMMON)(value, at)
+    if value["method"] == "score":
+        _score_kind(value, at)
+        return
     merge = value["method"] == "merge"
     (_MERGE if merge else _SWAPS)(value, at)
     if merge and "longest_path" in value:

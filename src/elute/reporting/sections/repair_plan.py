@@ -5,7 +5,7 @@ from __future__ import annotations
 from elute._util.text import format_count, to_one_line
 from elute.cells.factors import describe
 from elute.checking.check import Check
-from elute.repair.plan import MergePlan, SwapPlan
+from elute.repair.plan import AnyPlan, MergePlan, ScorePlan, SwapPlan
 from elute.repair.swap_card import format_loss
 from elute.reporting.charts.looks import (
     ACCENT,
@@ -28,15 +28,21 @@ _ROWS = 12
 _FACTORS = 30
 
 
-def plan_section(check: Check, repaired: Check, plan: MergePlan | SwapPlan) -> Section:
+def plan_section(check: Check, repaired: Check, plan: AnyPlan) -> Section:
     """A plan and its effect."""
     blocks: list[Block] = [Note(repaired.caution, "warn")] if repaired.caution else []
     blocks.append(_draw_effect(check, repaired))
-    blocks += [_tabulate_pairs(plan), *show_consequence(plan)] if isinstance(plan, MergePlan) else _show_swaps(plan)
+    if isinstance(plan, ScorePlan):
+        note = Note(plan.assumption.sentence, "warn" if plan.assumption.doubted else "calm")
+        blocks += [note, _tabulate_links(plan)]
+    else:
+        blocks += [_tabulate_pairs(plan), *show_consequence(plan)] if isinstance(plan, MergePlan) else _show_swaps(plan)
     return Section("plan", "Repair plan, before and after", _write_lead(check, repaired, plan), blocks)
 
 
-def _write_lead(check: Check, repaired: Check, plan: MergePlan | SwapPlan) -> str:
+def _write_lead(check: Check, repaired: Check, plan: AnyPlan) -> str:
+    if isinstance(plan, ScorePlan):
+        return f"The score puts all factors on one scale. {plan.contents.score['sentence']}"
     if check.recoverable:
         return "Nothing to connect: items link all factors as it is."
     if isinstance(plan, MergePlan):
@@ -87,6 +93,20 @@ def _tabulate_pairs(plan: MergePlan) -> Grid:
         numeric=("cost",),
         caption=f"And {_count_words(more, 'cheaper pair')}." if more else "",
     )
+
+
+def _tabulate_links(plan: ScorePlan) -> Grid:
+    links = plan.contents.links
+    lines = [
+        (
+            *(to_one_line(describe(link[end]), 60) for end in ("a", "b")),
+            *("–" if link[name] is None else f"{link[name]:.3g}" for name in ("ratio", "log_se")),
+        )
+        for link in links[:_ROWS]
+    ]
+    more = len(links) - len(lines)
+    caption = f"And {_count_words(more, 'more')}." if more > 0 else ""
+    return Grid(("factor", "to", "ratio", "standard error of its log"), lines, ("ratio",), caption)
 
 
 def _show_swaps(plan: SwapPlan) -> list[Block]:

@@ -1,0 +1,1 @@
+"""A score in place of links: how components stand to each other by what the logging policy ranked by."""
