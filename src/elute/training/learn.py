@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from elute._util.atomic import write_atomically
 from elute._util.folders import hold_folder
 from elute._util.storage import exceeds_memory, open_storage
@@ -39,10 +41,12 @@ class TrainingOptions:
     batch: int = 256
     rate: float | None = None
     patience: int | None = None
-    """Validations in a row without a better nDCG (for lightgbm, trees) after which to stop."""
+    """Validations in a row without a better one (for lightgbm, trees) after which to stop."""
     seed: int = 0
     on_disk: bool = False
     """Leave features and pages on disk; they stay there anyway where they are large."""
+    holdout: tuple[float, str] | None = None
+    """What share of the log is held out, and by what."""
 
 
 def train(
@@ -72,6 +76,7 @@ def train(
             "batch": how.batch,
             "rate": rate,
             "seed": how.seed,
+            "holdout": None if how.holdout is None else list(how.holdout),
             "features": list(task.features.names),
             "pages": len(task.pages.documents),
             "positions": task.pages.documents.shape[1],
@@ -89,6 +94,7 @@ def train(
                 "provenance": asdict(log.provenance()),
             }
             fields["metrics"], fields["metrics_se"] = _measure(task, out, fields)
+            fields["holdout"] = _measure_clicks(task, out, fields, how)
             fields["files"] = folders.seal_ranker(out)
             fields["seconds"] = time.perf_counter() - began
             folders.save_summary(out, fields)
@@ -113,6 +119,17 @@ def _measure(task: Task, out: Path, fields: dict[str, Any]) -> Quality:
     return measure_quality(ranker.score, {name: data for name, data in judged.items() if data is not None})
 
 
+def _measure_clicks(task: Task, out: Path, fields: dict[str, Any], how: TrainingOptions) -> dict[str, Any] | None:
+    """The held-out clicks as the ranker orders them, with the propensities that it goes with."""
+    if task.held_out is None or how.holdout is None:
+        return None
+    score = folders.load_ranker(out, fields).score
+    learnt = None if task.weighing is not None else np.array([row["propensity"] for row in fields["propensities"]])
+    share, by = how.holdout
+    chose = task.validation is None
+    return {"share": share, "by": by, "chose_ranker": chose, **task.held_out.describe(score, learnt)}
+
+
 def _check_options(inputs: Inputs, how: TrainingOptions, resume: bool) -> None:
     if how.model not in _STEPS:
         raise EluteError(f"no model '{how.model}'; there are: {', '.join(_STEPS)}")
@@ -125,8 +142,8 @@ def _check_options(inputs: Inputs, how: TrainingOptions, resume: bool) -> None:
         raise EluteError("trees have no checkpoint to resume from; leave `resume=True` out")
     if how.model == "lightgbm" and how.on_disk:
         raise EluteError("trees keep their features in memory; leave `on_disk=True` out, or train a network")
-    if how.patience is not None and not inputs.validation:
-        raise EluteError("`patience=` counts validations; add `validation=`")
+    if how.patience is not None and not inputs.validation and inputs.held_out is None:
+        raise EluteError("`patience=` counts validations; add `validation=`, or `holdout=` to validate by clicks")
 
 
 def _train_network(
@@ -165,8 +182,8 @@ def _train_network(
         by_position = [
             {"position": number, "propensity": value} for number, value in enumerate(found.propensities.tolist(), 1)
         ]
-        return _summarise(history) | {"propensities": by_position, "note": found.note or None}
-    return _summarise(history) | {"propensities": task.weighing.to_list()}
+        return _summarise(history, task) | {"propensities": by_position, "note": found.note or None}
+    return _summarise(history, task) | {"propensities": task.weighing.to_list()}
 
 
 def _train_trees(
@@ -186,14 +203,18 @@ def _train_trees(
     with write_atomically(out / folders.TREES) as temporary:
         found.model.save_model(temporary, num_iteration=found.trees)
     weighing = [] if task.weighing is None else task.weighing.to_list()
-    return _summarise(found.history) | {"trees": found.trees, "propensities": weighing}
+    return _summarise(found.history, task) | {"trees": found.trees, "propensities": weighing}
 
 
-def _summarise(history: list[tuple[int, float, float]]) -> dict[str, Any]:
-    """The last loss, the best nDCG@10 on validation data, and all of them."""
+def _summarise(history: list[tuple[int, float, float]], task: Task) -> dict[str, Any]:
+    """The last loss, the best nDCG@10 on validation data, and all of them; or DCG of held-out clicks."""
+    name = "click_dcg" if task.validation is None and task.held_out is not None else "ndcg"
     wild = next((step for step, loss, _ in history if not math.isfinite(loss)), None)
     if wild is not None:
         raise EluteError(f"the loss is not a finite number at step {wild:,}: training ran away; lower `rate=`")
-    rows = [{"step": step, "loss": loss, "ndcg": None if math.isnan(n) else n} for step, loss, n in history]
+    rows: list[dict[str, Any]] = [
+        {"step": step, "loss": loss, "ndcg": None} | ({} if math.isnan(value) else {name: value})
+        for step, loss, value in history
+    ]
     best = max((row["ndcg"] for row in rows if row["ndcg"] is not None), default=None)
     return {"steps": rows[-1]["step"], "loss": rows[-1]["loss"], "ndcg": best, "history": rows}

@@ -20,6 +20,7 @@ from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.ranking.data import RankingData
 from elute.training import weights
+from elute.training.held_out import HeldOutClicks, hold_out
 from elute.training.identity import make_feature_log
 from elute.training.pages import PageColumns, TrainingPages, read_pages
 from elute.training.weights import WEIGHTED, Weighing
@@ -41,6 +42,8 @@ class Task(NamedTuple):
     """None where the learner finds propensities on its way."""
     validation: RankingData | None
     test: RankingData | None = None
+    held_out: HeldOutClicks | None = None
+    """By which rankers are compared where there is no `validation`."""
     storage: Storage = MEMORY
     """Where pages and features lie."""
 
@@ -68,6 +71,8 @@ class Inputs:
     test: Sequence[str] = ()
     items: Literal["ids", "features"] | None = None
     """What `elute` takes for one item; None: ids, or features where only these join the log."""
+    held_out: ClickLog | None = None
+    """The part of the log that is not learnt from."""
 
 
 def build_task(
@@ -92,7 +97,12 @@ def build_task(
     if inputs.learner == "elute":
         alike = partial(make_feature_log, features.values, pages, log.survey.factors)
         weighing = weights.weigh_by_fit(log, alike, inputs.items, progress)
-    return Task(features, pages, weighing, held, test, storage)
+    clicks = None
+    if inputs.held_out is not None:
+        other = inputs.held_out
+        unseen = read_pages(other.source, asked._replace(filters=other.filters), features, other.survey.factors)
+        clicks = hold_out(unseen, other.survey.factors, features, weighing, pages.documents.shape[1])
+    return Task(features, pages, weighing, held, test, clicks, storage)
 
 
 def _choose_columns(log: ClickLog, inputs: Inputs) -> PageColumns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
@@ -12,7 +13,7 @@ from elute.cells.factors import describe as describe_factor
 from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
 from elute.fits.propensities import PropensitySource, read_propensities
-from elute.log import LogOptions, LogSource, as_log
+from elute.log import ClickLog, LogOptions, LogSource, as_log, read_log
 from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
@@ -20,7 +21,8 @@ from elute.results.card import Bars, Card
 from elute.training.folder import SUMMARY
 from elute.training.learn import TrainingOptions
 from elute.training.learn import train as train_ranker
-from elute.training.task import Inputs
+from elute.training.task import SESSION, Inputs
+from elute.verbs.holdout import TIME, By, split_log
 from elute.verbs.source import as_paths, name_source
 
 Files = str | Path | Sequence[str | Path]
@@ -54,6 +56,8 @@ class Trained(Recorded):
         for data, found in fields["metrics"].items():
             figures += [(f"{value:.4f}", f"{metric} on {data}") for metric, value in found.items()]
         notes = [fields["note"]] if fields["note"] else []
+        if fields.get("holdout"):
+            notes.append(fields["holdout"]["sentence"])
         return Card("calm", "Trained", f"{what}, loss {fields['loss']:.4f}{held}.", figures, chart, notes)
 
 
@@ -71,6 +75,9 @@ def train(
     items: Literal["ids", "features"] | None = None,
     validation: Files = (),
     test: Files = (),
+    holdout: float | None = None,
+    by: By | None = None,
+    time: str | None = None,
     patience: int | None = None,
     steps: int | None = None,
     batch: int = 256,
@@ -86,8 +93,12 @@ def train(
     `features`: Parquet with the query and document columns of the log and a numeric column a feature, or LETOR files;
     `validation` and `test`: the same with grades. `learner`: how to learn; `model`: mlp, linear or lightgbm. `score`
     (upe), `propensities` (ipw) and `randomised` (ipw-random) are what these learners need; `items` is what the learner
-    `elute` takes for one item. A page is a session and a query. `columns`: as for `elute.read_log`.
+    `elute` takes for one item. `holdout`: a share of the log that is not learnt from; without `validation`, the ranker
+    that orders its clicks best is kept; `by`: sessions, queries, or the last by the column `time`. A page is a session
+    and a query. `columns`: as for `elute.read_log`.
     """
+    if holdout is None and (by or time) is not None:
+        raise EluteError("`by=` and `time=` say what `holdout=` holds out: give that too")
     named = [name_source(log), as_paths(features), propensities, name_source(randomised)]
     refuse_harm(out, [*named, as_paths(validation), as_paths(test)], folder=True)
     opened = as_log(log, **columns)
@@ -101,7 +112,19 @@ def train(
     key = (str(options.get("query", DEFAULT_QUERY)), str(options.get("doc", DEFAULT_DOC)))
     random = None if randomised is None else as_log(randomised, **columns)
     known = read_propensities(propensities)
-    inputs = Inputs(learner, score, known, random, as_paths(validation), as_paths(test), items)
-    how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk)
-    fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
+    with ExitStack() as parts:
+        held, way = None, None
+        if holdout is not None:
+            way = (holdout, by or "session")
+            opened, held = map(parts.enter_context, _split(opened, holdout, by or "session", time or TIME, seed))
+        inputs = Inputs(learner, score, known, random, as_paths(validation), as_paths(test), items, held)
+        how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk, way)
+        fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
     return Trained(fields, Path(out))
+
+
+def _split(log: ClickLog, share: float, by: By, time: str, seed: int) -> tuple[ClickLog, ClickLog]:
+    """What to learn from, and what is held out; sessions are those of pages."""
+    if by == "session" and log.roles.session is None:
+        log = read_log(log.source, **{**log.options, "session": SESSION})
+    return split_log(log, share, by, time, seed)

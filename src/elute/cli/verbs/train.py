@@ -69,7 +69,17 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
     "--validation", multiple=True, type=FILES, help="Graded documents: the ranker with the best nDCG@10 there is kept."
 )
 @click.option("--test", multiple=True, type=FILES, help="Graded documents on which the ranker is measured at the end.")
-@click.option("--patience", type=typed("patience"), help="Stop after this many validations without a better nDCG.")
+@click.option(
+    "--holdout",
+    type=typed("holdout"),
+    metavar="SHARE",
+    help="Learn without this share of the log; without --validation, what orders its clicks best is kept.",
+)
+@click.option("--by", type=typed("by"), help="What --holdout holds out.  [default: session]")
+@click.option(
+    "--time", type=typed("time"), metavar="COL", help="When a page was shown, for --by time.  [default: timestamp]"
+)
+@click.option("--patience", type=typed("patience"), help="Stop after this many validations without a better one.")
 @click.option("--steps", type=typed("steps"), help="Steps, or trees.  [default: 10000; lightgbm: 300]")
 @click.option("--batch", type=typed("batch"), default=256, show_default=True, help="Pages in a step.")
 @click.option("--rate", type=typed("rate"), help="Learning rate.  [default: 0.05; lightgbm: 0.1]")
@@ -137,6 +147,8 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
     console.print(grid)
     if len(fields["propensities"]) > _SHOWN:
         console.print(f"  … {len(fields['propensities']) - _SHOWN:,} more in train.json")
+    if fields["holdout"]:
+        console.print(Text(f"  {fields['holdout']['sentence']}."), soft_wrap=True)
     if fields["metrics"]:
         console.print(_tabulate_quality(fields["metrics"], fields["metrics_se"]))
     words = ["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"]
