@@ -47,6 +47,11 @@ HOLDOUT = record(
         "sentence": text,
     }
 )
+_METRICS, _ERRORS = mapping(number()), mapping(maybe(number(0)))
+BASELINE = record(
+    {"queries": whole(), "of_queries": whole()},
+    {"logged": _METRICS, "logged_se": _ERRORS, "ranker_less_logged": _METRICS, "ranker_less_logged_se": _ERRORS},
+)
 TRAINED = record(
     {
         "learner": text,
@@ -70,6 +75,7 @@ TRAINED = record(
         "files": SEALS,
         "metrics_se": mapping(mapping(maybe(number(0)))),
         "holdout": maybe(HOLDOUT),
+        "baselines": mapping(BASELINE),
     },
 )
 """What `train.json` may hold."""

@@ -20,7 +20,7 @@ from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.training import folder as folders
 from elute.training import task as tasks
-from elute.training.quality import Quality, measure_quality
+from elute.training.quality import compare_with_log, measure_quality
 from elute.training.task import Inputs, Task
 from elute.training.weights import WEIGHTED
 
@@ -93,7 +93,7 @@ def train(
                 **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
                 "provenance": asdict(log.provenance()),
             }
-            fields["metrics"], fields["metrics_se"] = _measure(task, out, fields)
+            fields["metrics"], fields["metrics_se"], fields["baselines"] = _measure(task, out, fields)
             fields["holdout"] = _measure_clicks(task, out, fields, how)
             fields["files"] = folders.seal_ranker(out)
             fields["seconds"] = time.perf_counter() - began
@@ -112,11 +112,12 @@ def _stays_on_disk(log: ClickLog, features: Sequence[str], key: tuple[str, str],
     return how.on_disk or exceeds_memory(feature_bytes(features, key) + _IMPRESSION * log.survey.rows)
 
 
-def _measure(task: Task, out: Path, fields: dict[str, Any]) -> Quality:
-    """By the ranker as it was written."""
+def _measure(task: Task, out: Path, fields: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """By the ranker as it was written; and beside it, the order in which the log shows the same documents."""
     ranker = folders.load_ranker(out, fields)
-    judged = {"validation": task.validation, "test": task.test}
-    return measure_quality(ranker.score, {name: data for name, data in judged.items() if data is not None})
+    both = {"validation": task.validation, "test": task.test}
+    judged = {name: data for name, data in both.items() if data is not None}
+    return *measure_quality(ranker.score, judged), compare_with_log(ranker.score, judged, task.logged)
 
 
 def _measure_clicks(task: Task, out: Path, fields: dict[str, Any], how: TrainingOptions) -> dict[str, Any] | None:

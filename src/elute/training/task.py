@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from elute.ranking.data import RankingData
 from elute.training import weights
 from elute.training.held_out import HeldOutClicks, hold_out
 from elute.training.identity import make_feature_log
+from elute.training.logged_order import read_logged_order
 from elute.training.pages import PageColumns, TrainingPages, read_pages
 from elute.training.weights import WEIGHTED, Weighing
 
@@ -44,6 +46,8 @@ class Task(NamedTuple):
     test: RankingData | None = None
     held_out: HeldOutClicks | None = None
     """By which rankers are compared where there is no `validation`."""
+    logged: Mapping[str, NDArray[np.float64]] = MappingProxyType({})
+    """By graded set, the mean position of its documents in the log."""
     storage: Storage = MEMORY
     """Where pages and features lie."""
 
@@ -102,7 +106,9 @@ def build_task(
         other = inputs.held_out
         unseen = read_pages(other.source, asked._replace(filters=other.filters), features, other.survey.factors)
         clicks = hold_out(unseen, other.survey.factors, features, weighing, pages.documents.shape[1])
-    return Task(features, pages, weighing, held, test, clicks, storage)
+    judged = {name: data for name, data in (("validation", held), ("test", test)) if data is not None}
+    logged = read_logged_order(log.source, asked, key, judged)
+    return Task(features, pages, weighing, held, test, clicks, logged, storage)
 
 
 def _choose_columns(log: ClickLog, inputs: Inputs) -> PageColumns:

@@ -150,28 +150,45 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
     if fields["holdout"]:
         console.print(Text(f"  {fields['holdout']['sentence']}."), soft_wrap=True)
     if fields["metrics"]:
-        console.print(_tabulate_quality(fields["metrics"], fields["metrics_se"]))
+        console.print(_tabulate_quality(fields))
     words = ["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"]
     command = shlex.join(map(hide_secrets, words))
     console.print(Text.assemble(("\n  Next: ", "bold"), command), soft_wrap=True)
 
 
-def _tabulate_quality(metrics: dict[str, dict[str, float]], errors: dict[str, dict[str, float | None]]) -> Table:
-    """nDCG and ERR by where a list is cut, and how far other queries might have them."""
+def _tabulate_quality(fields: dict[str, Any]) -> Table:
+    """nDCG and ERR by where a list is cut, how far other queries might have them, and those of the log's own order."""
     from rich.table import Table
 
+    metrics: dict[str, dict[str, float]] = fields["metrics"]
     grid = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
     cuts = list(dict.fromkeys(name.partition("@")[2] for found in metrics.values() for name in found))
     for number, head in enumerate(("\nat", *cuts)):
         grid.add_column(head, justify="right" if number else "left")
     for data, found in metrics.items():
         for metric, said in (("ndcg", "nDCG"), ("err", "ERR")):
-            grid.add_row(f"{said} on the {data} data", *(f"{found[f'{metric}@{cut}']:.4f}" for cut in cuts))
-            spread = [errors[data][f"{metric}@{cut}"] for cut in cuts]
-            grid.add_row(
-                "  ± 2 se over queries", *("" if se is None else f"{2 * se:.4f}" for se in spread), style="dim"
-            )
+            names = [f"{metric}@{cut}" for cut in cuts]
+            _add_rows(grid, f"{said} on the {data} data", names, found, fields["metrics_se"][data])
+            beside = fields["baselines"].get(data, {"queries": 0})
+            if beside["queries"]:
+                some = "" if beside["queries"] == beside["of_queries"] else f", {beside['queries']:,} queries"
+                _add_rows(grid, f"  as the log shows them{some}", names, beside["logged"])
+                more = beside["ranker_less_logged"], beside["ranker_less_logged_se"]
+                _add_rows(grid, "  ranker less log", names, *more)
     return grid
+
+
+def _add_rows(
+    grid: Table,
+    title: str,
+    names: list[str],
+    means: dict[str, float],
+    errors: dict[str, float | None] | None = None,
+) -> None:
+    grid.add_row(title, *(f"{means[name]:.4f}" for name in names))
+    if errors is not None:
+        spread = ("" if (se := errors[name]) is None else f"{2 * se:.4f}" for name in names)
+        grid.add_row("  ± 2 se over queries", *spread, style="dim")
 
 
 _SHOWN = 20
