@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
-from elute.errors import EluteError
+from elute.errors import Diverged, EluteError
 from elute.neural import checkpoint as checkpoints
 from elute.neural.data import check_features
 from elute.neural.learner import Learner, State, score_documents
@@ -160,7 +160,7 @@ def _train_until_next(
         lengths.append(length)
     loss = np.average(jax.device_get(losses), weights=lengths)
     if not np.isfinite(loss):
-        raise EluteError(
+        raise Diverged(
             f"the loss is no longer finite at step {step:,}; lower the learning rate ({learner.optimiser.rate:g})"
         )
     propensities = np.asarray(_compute_propensities(learner, state))

@@ -76,6 +76,7 @@ TRAINED = record(
         "metrics_se": mapping(mapping(maybe(number(0)))),
         "holdout": maybe(HOLDOUT),
         "baselines": mapping(BASELINE),
+        "rates": each(record({"rate": number(0), "validation": maybe(number(0, 1))}), least=1),
     },
 )
 """What `train.json` may hold."""

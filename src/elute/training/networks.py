@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,13 @@ from elute.training.task import Task
 from elute.training.weights import WEIGHTED
 
 NETWORKS = {"mlp": PAPER, "linear": LINEAR}
+
+
+def build_network(model: str, hidden: Sequence[int] | None = None, dropout: float | None = None) -> Network:
+    """The network of that name, with other hidden layers or another dropout where these are given."""
+    base = NETWORKS[model]
+    widths = base.hidden if hidden is None else tuple(hidden)
+    return Network(hidden=widths, dropout=base.dropout if dropout is None else dropout)
 
 
 class Learnt(NamedTuple):

@@ -77,6 +77,8 @@ class Inputs:
     """What `elute` takes for one item; None: ids, or features where only these join the log."""
     held_out: ClickLog | None = None
     """The part of the log that is not learnt from."""
+    clip: float | None = None
+    """The least propensity that weights take, the largest one being 1."""
 
 
 def build_task(
@@ -101,6 +103,14 @@ def build_task(
     if inputs.learner == "elute":
         alike = partial(make_feature_log, features.values, pages, log.survey.factors)
         weighing = weights.weigh_by_fit(log, alike, inputs.items, progress)
+    if inputs.clip is not None:
+        if weighing is None or inputs.learner == "naive":
+            others = ", ".join(name for name in WEIGHTED if name != "naive")
+            raise EluteError(
+                f"learner '{inputs.learner}' has no propensities before it learns, so that `clip=` has none to clip; "
+                f"{others} have"
+            )
+        weighing = weighing._replace(least=inputs.clip)
     clicks = None
     if inputs.held_out is not None:
         other = inputs.held_out

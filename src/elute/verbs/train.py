@@ -14,6 +14,7 @@ from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY
 from elute.errors import EluteError
 from elute.fits.propensities import PropensitySource, read_propensities
 from elute.log import ClickLog, LogOptions, LogSource, as_log, read_log
+from elute.options.kinds import SHARE
 from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
@@ -61,7 +62,7 @@ class Trained(Recorded):
         return Card("calm", "Trained", f"{what}, loss {fields['loss']:.4f}{held}.", figures, chart, notes)
 
 
-@takes()
+@takes(clip=SHARE)
 def train(
     log: LogSource,
     features: Files,
@@ -81,7 +82,10 @@ def train(
     patience: int | None = None,
     steps: int | None = None,
     batch: int = 256,
-    rate: float | None = None,
+    rate: float | Sequence[float] | None = None,
+    hidden: int | Sequence[int] | None = None,
+    dropout: float | None = None,
+    clip: float | None = None,
     seed: int = 0,
     on_disk: bool = False,
     resume: bool = False,
@@ -94,8 +98,9 @@ def train(
     `validation` and `test`: the same with grades. `learner`: how to learn; `model`: mlp, linear or lightgbm. `score`
     (upe), `propensities` (ipw) and `randomised` (ipw-random) are what these learners need; `items` is what the learner
     `elute` takes for one item. `holdout`: a share of the log that is not learnt from; without `validation`, the ranker
-    that orders its clicks best is kept; `by`: sessions, queries, or the last by the column `time`. A page is a session
-    and a query. `columns`: as for `elute.read_log`.
+    that orders its clicks best is kept; `by`: sessions, queries, or the last by the column `time`. Of several values of
+    `rate`, the one that validates best is kept. `hidden`, `dropout`: of the network; `clip`: the least propensity that
+    weights take. A page is a session and a query. `columns`: as for `elute.read_log`.
     """
     if holdout is None and (by or time) is not None:
         raise EluteError("`by=` and `time=` say what `holdout=` holds out: give that too")
@@ -117,8 +122,8 @@ def train(
         if holdout is not None:
             way = (holdout, by or "session")
             opened, held = map(parts.enter_context, _split(opened, holdout, by or "session", time or TIME, seed))
-        inputs = Inputs(learner, score, known, random, as_paths(validation), as_paths(test), items, held)
-        how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk, way)
+        inputs = Inputs(learner, score, known, random, as_paths(validation), as_paths(test), items, held, clip)
+        how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk, way, hidden, dropout)
         fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
     return Trained(fields, Path(out))
 

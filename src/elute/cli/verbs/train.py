@@ -9,7 +9,8 @@ import click
 
 from elute.cli.options import FILES, reads_log
 from elute.cli.text import print_json
-from elute.cli.types import PathType, typed
+from elute.cli.types import PathType, of_kind, typed
+from elute.options.kinds import SHARE
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -82,7 +83,19 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
 @click.option("--patience", type=typed("patience"), help="Stop after this many validations without a better one.")
 @click.option("--steps", type=typed("steps"), help="Steps, or trees.  [default: 10000; lightgbm: 300]")
 @click.option("--batch", type=typed("batch"), default=256, show_default=True, help="Pages in a step.")
-@click.option("--rate", type=typed("rate"), help="Learning rate.  [default: 0.05; lightgbm: 0.1]")
+@click.option(
+    "--rate",
+    type=typed("rate"),
+    help="Learning rate; of several (0.01,0.1), what validates best is kept.  [default: 0.05; lightgbm: 0.1]",
+)
+@click.option("--hidden", type=typed("hidden"), help="mlp: units of its hidden layers.  [default: 512,256,128]")
+@click.option("--dropout", type=typed("dropout"), help="mlp: share of units left out at a step.  [default: 0.1]")
+@click.option(
+    "--clip",
+    type=of_kind(SHARE),
+    metavar="TAU",
+    help="elute, ipw, ipw-random: propensities count as at least TAU, so that no click weighs more than 1/TAU.",
+)
 @click.option("--seed", type=typed("seed"), default=0, show_default=True, help="Seed for everything drawn.")
 @click.option("--on-disk", is_flag=True, help="Read features and pages as needed, as is always done with large ones.")
 @click.option("--resume", is_flag=True, help="Continue from the folder's checkpoint, if there is one.")
@@ -147,6 +160,9 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
     console.print(grid)
     if len(fields["propensities"]) > _SHOWN:
         console.print(f"  … {len(fields['propensities']) - _SHOWN:,} more in train.json")
+    if "rates" in fields:
+        tried = (f"{one['rate']:g} {_format_value(one['validation'])}" for one in fields["rates"])
+        console.print(Text(f"  Rate {fields['rate']:g} was chosen by validation: {', '.join(tried)}."), soft_wrap=True)
     if fields["holdout"]:
         console.print(Text(f"  {fields['holdout']['sentence']}."), soft_wrap=True)
     if fields["metrics"]:
@@ -154,6 +170,10 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
     words = ["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"]
     command = shlex.join(map(hide_secrets, words))
     console.print(Text.assemble(("\n  Next: ", "bold"), command), soft_wrap=True)
+
+
+def _format_value(value: float | None) -> str:
+    return "ran away" if value is None else f"{value:.4f}"
 
 
 def _tabulate_quality(fields: dict[str, Any]) -> Table:
