@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,6 +18,13 @@ from elute.training.rates import Trial, search_rates
 from elute.training.weights import Weighing
 
 LETOR = "docs/data/letor.txt"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_with_little_optimisation() -> Iterator[None]:
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="module")

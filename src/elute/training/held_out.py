@@ -63,7 +63,7 @@ class HeldOutClicks(NamedTuple):
     """With those without a click."""
     clicks: int
     unweighted: int
-    """Clicks left out: the pages that the ranker learns from never show their factors, so that they weigh nothing."""
+    """Clicks left out: the pages to learn from have none under their factors, so that they weigh nothing."""
 
     @property
     def name(self) -> str:
@@ -126,7 +126,11 @@ class HeldOutClicks(NamedTuple):
         same = " (cannot be told apart)" if told == "beside" else ""
         naive = self.weighted and bool(np.isin(self.gain, (0.0, 1.0)).all())
         unit = "1 each, which favours what was shown high" if naive else "by inverse propensity"
-        lost = f" ({self.unweighted:,} left out: no page to learn from has their factors)" if self.unweighted else ""
+        lost = (
+            f" ({self.unweighted:,} left out: the pages to learn from have no click under their factors)"
+            if self.unweighted
+            else ""
+        )
         return (
             f"{self.clicks:,} clicks on {self.pages:,} held-out pages{lost}, weighted {unit}: DCG@{CUT} "
             f"{ranked.estimate:.4f}{spread}, {told} the order shown, {shown.estimate:.4f}{same}"
