@@ -57,6 +57,10 @@ class MissingExtra(EluteError):
         super().__init__(f'{what} needs {needs}; run: pip install "elute[{extra}]"')
 
 
+class Diverged(EluteError):
+    """Training whose loss ran away to what is no number."""
+
+
 class NotFitted(EluteError, AttributeError):
     """A result was asked of a model before `fit`."""
 

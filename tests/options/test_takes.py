@@ -18,7 +18,19 @@ import elute
 from elute.cli import main
 from elute.cli.commands import VERBS
 from elute.cli.types import typed
-from elute.options.kinds import Flag, NamedNumbers, Number, Numbers, OneOf, PathName, Text, Texts, Whole, WordOr
+from elute.options.kinds import (
+    Flag,
+    NamedNumbers,
+    Number,
+    Numbers,
+    OneOf,
+    OneOrMore,
+    PathName,
+    Text,
+    Texts,
+    Whole,
+    WordOr,
+)
 from elute.options.table import OPTIONS
 from elute.options.takes import declares, takes
 
@@ -76,6 +88,7 @@ def test_what_numpy_makes_becomes_pythons_own() -> None:
         (WordOr("auto", Number(0, 1)), "a number from 0 to 1, or auto"),
         (OneOf(words=("a", "b", "c")), "a, b or c"),
         (Numbers(), "several numbers, each a number"),
+        (OneOrMore(Whole(1, 9)), "a whole number from 1 to 9, or several"),
         (NamedNumbers(Number(0)), "names, and for each a number from 0"),
     ],
 )
@@ -87,6 +100,10 @@ def test_words_of_the_command_line() -> None:
     assert WordOr("auto", Number(0, 1)).read("auto") == "auto"
     assert WordOr("auto", Number(0, 1)).read("0.5") == 0.5
     assert Numbers().read("1, 2.5") == [1, 2.5]
+    assert (OneOrMore(Whole()).read("64,32"), OneOrMore(Whole()).read("64")) == ([64, 32], 64)
+    assert (OneOrMore(Number()).take((1, 0.5)), OneOrMore(Number()).take(0.5)) == ([1, 0.5], 0.5)
+    for junk in ((), (1, None), "1", {1: 2}):
+        assert not accepts(OneOrMore(Number()), junk)
     assert NamedNumbers().read("a=1, b =2") == {"a": 1, "b": 2}
     for kind, text in ((NamedNumbers(), "a=1,a=2"), (NamedNumbers(), "a"), (NamedNumbers(), "=1"), (Numbers(), "1,,2")):
         with pytest.raises(ValueError):
@@ -96,7 +113,7 @@ def test_words_of_the_command_line() -> None:
     assert Text().take("a\nb") == "a\nb"
 
 
-OWN = {("cmip", "grades"), ("value", "estimator"), ("value", "clip"), ("value", "policy")}
+OWN = {("cmip", "grades"), ("value", "estimator"), ("train", "clip"), ("value", "clip"), ("value", "policy")}
 """What is called like an option and is another thing there."""
 
 
@@ -127,7 +144,7 @@ def test_the_command_line_reads_options_by_the_same_table(verb: str) -> None:
         kind = OPTIONS.get(str(option.name))
         if (verb, option.name) in OWN:
             continue
-        if isinstance(kind, Whole | Number | Numbers | NamedNumbers | WordOr) and option.name != "memory":
+        if isinstance(kind, Whole | Number | Numbers | OneOrMore | NamedNumbers | WordOr) and option.name != "memory":
             assert getattr(option.type, "kind", None) == kind, option.name
             if isinstance(option.default, int | float):
                 assert kind.take(option.default) == option.default

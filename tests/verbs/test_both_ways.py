@@ -293,6 +293,13 @@ def test_train_and_rank(sparse: Path, tmp_path: Path) -> None:
     ranker = elute.train(sparse, LETOR, out, **asked, test=LETOR, session="session_id")
     words = ("--features", LETOR, "--learner", "naive", "--model", "lightgbm", "--steps", 5, "--test", LETOR)
     compare(ranker, "train", sparse, *words, "--session", "session_id", "--out", out)
+    held: dict[str, Any] = {"holdout": 0.3, "by": "query", "patience": 2}
+    ranker = elute.train(sparse, LETOR, out, **asked, **held)
+    compare(ranker, "train", sparse, *words[:-2], "--holdout", 0.3, "--by", "query", "--patience", 2, "--out", out)
+    known: dict[str, Any] = {"model": "lightgbm", "steps": 3, "rate": [0.1, 0.3], "clip": 0.2, "max_position": 5}
+    searched = ("--features", LETOR, "--model", "lightgbm", "--steps", 3, "--rate", "0.1,0.3", "--clip", 0.2)
+    ranker = elute.train(sparse, LETOR, out, **known, validation=LETOR)
+    compare(ranker, "train", sparse, *searched, "--max-position", 5, "--validation", LETOR, "--out", out)
     compare(elute.rank(ranker, LETOR, scores), "rank", out, "--features", LETOR, "--out", scores)
 
 

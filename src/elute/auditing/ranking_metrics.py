@@ -55,6 +55,15 @@ def ndcg(
     return _average(np.where(relevant, found / np.where(relevant, ideal, 1.0), empty))
 
 
+def dcg(gains: ArrayLike, scores: ArrayLike, offsets: ArrayLike, k: int | None = None) -> Values:
+    """Σ gain / log2(rank + 1) over the first k of each list; of tied documents, the mean over their orders."""
+    gain, score, offset = _check_lists(gains, scores, offsets, k, "average")
+    discount = np.where(_ranks(offset) <= (k or np.inf), 1 / np.log2(_ranks(offset) + 1), 0.0)
+    found = np.zeros(len(offset) - 1)
+    _apply_to_lists(_sum_discounted, gain, score, offset, "average", found, discount)
+    return _average(found)
+
+
 def err(
     grades: ArrayLike,
     scores: ArrayLike,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
-from elute.errors import EluteError
+from elute.errors import Diverged, EluteError
 from elute.neural import checkpoint as checkpoints
 from elute.neural.data import check_features
 from elute.neural.learner import Learner, State, score_documents
@@ -46,9 +47,23 @@ class Settings:
     every: int = 500
     """Steps between validations, checkpoints and calls of the progress."""
     patience: int | None = None
-    """Validations in a row without a better nDCG after which training stops; None: never."""
+    """Validations in a row without a better one after which training stops; None: never."""
     k: int = 10
-    """Validation is by nDCG@k."""
+    """Validation by grades is by nDCG@k."""
+
+
+class Validation(Protocol):
+    """What rankers are compared by where there are no grades."""
+
+    @property
+    def name(self) -> str:
+        """Of the measure."""
+        ...
+
+    def compare(self, score: Callable[[NDArray[np.float32]], NDArray[Any]], propensities: NDArray[np.float32]) -> float:
+        """Higher is better, and at least 0; `score` scores documents by their features, `propensities` are those of
+        the learner at this moment."""
+        ...
 
 
 class Moment(NamedTuple):
@@ -58,7 +73,7 @@ class Moment(NamedTuple):
     loss: float
     """Mean since the last one."""
     ndcg: float
-    """NaN without validation data."""
+    """Or what another validation has in its place; NaN without any."""
     propensities: NDArray[np.float32]
     """Position 1 = 1."""
 
@@ -98,7 +113,7 @@ def train(
     settings: Settings = Settings(),  # noqa: B008 - frozen
     *,
     seed: int = 0,
-    validation: RankingData | None = None,
+    validation: RankingData | Validation | None = None,
     progress: Progress = silent,
     checkpoint: str | Path | None = None,
 ) -> TrainedLearner:
@@ -113,11 +128,12 @@ def train(
         if not len(run.history) or run.history[-1, 0] != np.float32(run.state.step):
             raise EluteError(f"{checkpoint} does not fit together; delete it to start over")
         source = source.replace_arrays(run.changing)
-    held = None if validation is None else to_graded_documents(validation)
+    held = to_graded_documents(validation) if isinstance(validation, RankingData) else validation
+    measure = getattr(validation, "name", f"nDCG@{settings.k}")
     while int(run.state.step) < settings.steps and not _is_stopped(run, settings):
         run, source = _train_until_next(learner, source, run, settings, held)
         step, value = int(run.state.step), float(run.history[-1, 2])
-        progress("training" if held is None else f"training: nDCG@{settings.k} {value:.4f}", step, settings.steps)
+        progress("training" if held is None else f"training: {measure} {value:.4f}", step, settings.steps)
         if checkpoint is not None:
             checkpoints.save(checkpoint, run)
     moments = [Moment(int(row[0]), float(row[1]), float(row[2]), np.asarray(row[3:])) for row in run.history]
@@ -125,7 +141,11 @@ def train(
 
 
 def _train_until_next(
-    learner: Learner, source: BatchSource, run: _TrainingRun, settings: Settings, held: GradedDocuments | None
+    learner: Learner,
+    source: BatchSource,
+    run: _TrainingRun,
+    settings: Settings,
+    held: GradedDocuments | Validation | None,
 ) -> tuple[_TrainingRun, BatchSource]:
     """Train up to the next validation, and validate."""
     state, step = run.state, int(run.state.step)
@@ -140,11 +160,18 @@ def _train_until_next(
         lengths.append(length)
     loss = np.average(jax.device_get(losses), weights=lengths)
     if not np.isfinite(loss):
-        raise EluteError(
+        raise Diverged(
             f"the loss is no longer finite at step {step:,}; lower the learning rate ({learner.optimiser.rate:g})"
         )
-    value = np.float32(np.nan if held is None else _validate(learner, state, held, settings.k))
-    row = np.concatenate(([step, loss, value], _compute_propensities(learner, state)), dtype=np.float32)
+    propensities = np.asarray(_compute_propensities(learner, state))
+    if held is None:
+        value = np.float32(np.nan)
+    elif isinstance(held, GradedDocuments):
+        value = np.float32(_validate(learner, state, held, settings.k))
+    else:
+        score = TrainedLearner(learner, state, []).scores
+        value = np.float32(held.compare(score, propensities))
+    row = np.concatenate(([step, loss, value], propensities), dtype=np.float32)
     better = bool(value > run.best_ndcg)
     return _TrainingRun(
         state,
@@ -175,7 +202,7 @@ def _is_stopped(run: _TrainingRun, settings: Settings) -> bool:
     return settings.patience is not None and int(run.stale) >= settings.patience
 
 
-def _check(settings: Settings, source: BatchSource, validation: RankingData | None) -> None:
+def _check(settings: Settings, source: BatchSource, validation: RankingData | Validation | None) -> None:
     if settings.every % settings.fused:
         raise EluteError(f"every ({settings.every}) must be a multiple of fused ({settings.fused})")
     if isinstance(source, Online) and source.every % settings.fused:
@@ -184,6 +211,6 @@ def _check(settings: Settings, source: BatchSource, validation: RankingData | No
         )
     if settings.patience is not None and validation is None:
         raise EluteError("patience counts validations and needs validation data; pass `validation=`")
-    if validation is not None and validation.features.shape[1] != source.shape[0]:
+    if isinstance(validation, RankingData) and validation.features.shape[1] != source.shape[0]:
         have, want = validation.features.shape[1], source.shape[0]
         raise EluteError(f"validation documents have {have} features, training documents {want}; they must be the same")

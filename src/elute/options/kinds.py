@@ -230,6 +230,29 @@ class Numbers:
 
 
 @dataclass(frozen=True)
+class OneOrMore:
+    """A number, or several of its kind; from the command line, joined by commas."""
+
+    each: Whole | Number
+
+    @property
+    def wanted(self) -> str:
+        return f"{self.each.wanted}, or several"
+
+    def take(self, value: object) -> Any:
+        if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
+            return self.each.take(value)
+        found = [self.each.take(one) for one in value]
+        if not found:
+            raise ValueError
+        return found
+
+    def read(self, text: str) -> Any:
+        found = [self.each.read(part) for part in text.split(",")]
+        return found if len(found) > 1 else found[0]
+
+
+@dataclass(frozen=True)
 class NamedNumbers:
     """Numbers by name; from the command line, NAME=NUMBER joined by commas."""
 

@@ -15,6 +15,7 @@ from elute.options.kinds import (
     Number,
     Numbers,
     OneOf,
+    OneOrMore,
     PathName,
     Text,
     Texts,
@@ -115,7 +116,9 @@ OPTIONS: dict[str, Kind] = {
     "patience": Whole(1),
     "steps": Whole(1, 10**12),
     "batch": Whole(1, 10**9),
-    "rate": Number(0, 1e6, (True, False)),
+    "rate": OneOrMore(Number(0, 1e6, (True, False))),
+    "hidden": OneOrMore(Whole(1, 65_536)),
+    "dropout": Number(0, 1, (False, True)),
     "on_disk": Flag(),
     "resume": Flag(),
     # simulate

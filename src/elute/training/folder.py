@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from elute._util.files import write_text
 from elute._util.npz import write_npz
 from elute.door.arrays import read_arrays
-from elute.door.fields import Damaged, anything, choice, each, mapping, maybe, number, record, scalar, text, whole
+from elute.door.fields import Damaged, anything, choice, each, flag, mapping, maybe, number, record, scalar, text, whole
 from elute.door.json_file import read_json
 from elute.door.seals import SEALS, Seals, require_sealed, seal
 from elute.errors import EluteError, MissingExtra
@@ -32,6 +32,26 @@ CHECKPOINT = "checkpoint.npz"
 SETTINGS = "settings.json"
 _AGAIN = "train again"
 
+_MOMENT = record(
+    {"step": whole(1), "loss": number(), "ndcg": maybe(number(0, 1))}, {"click_dcg": number(0, 1)}
+)  # fmt: skip
+_FIGURE = record({"estimate": number(-1, 1), **dict.fromkeys(("se", "low", "high"), maybe(number()))})
+HOLDOUT = record(
+    {
+        "share": number(0, 1),
+        "by": choice("session", "query", "time"),
+        "chose_ranker": flag,
+        **dict.fromkeys(("pages", "clicks", "unweighted_clicks"), whole()),
+        "over": choice("queries", "pages"),
+        **dict.fromkeys(("dcg@10", "as_shown", "against_shown"), _FIGURE),
+        "sentence": text,
+    }
+)
+_METRICS, _ERRORS = mapping(number()), mapping(maybe(number(0)))
+BASELINE = record(
+    {"queries": whole(), "of_queries": whole()},
+    {"logged": _METRICS, "logged_se": _ERRORS, "ranker_less_logged": _METRICS, "ranker_less_logged_se": _ERRORS},
+)
 TRAINED = record(
     {
         "learner": text,
@@ -43,13 +63,21 @@ TRAINED = record(
         "positions": whole(),
         "loss": number(),
         "ndcg": maybe(number(0, 1)),
-        "history": each(record({"step": whole(1), "loss": number(), "ndcg": maybe(number(0, 1))}), least=1),
+        "history": each(_MOMENT, least=1),
         "metrics": mapping(mapping(number())),
         "propensities": each(mapping(scalar)),
         "seconds": number(0),
         "provenance": PROVENANCE,
     },
-    {"note": maybe(text), "trees": whole(1), "files": SEALS, "metrics_se": mapping(mapping(maybe(number(0))))},
+    {
+        "note": maybe(text),
+        "trees": whole(1),
+        "files": SEALS,
+        "metrics_se": mapping(mapping(maybe(number(0)))),
+        "holdout": maybe(HOLDOUT),
+        "baselines": mapping(BASELINE),
+        "rates": each(record({"rate": number(0), "validation": maybe(number(0, 1))}), least=1),
+    },
 )
 """What `train.json` may hold."""
 

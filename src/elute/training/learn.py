@@ -6,19 +6,23 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from elute._util.atomic import write_atomically
 from elute._util.folders import hold_folder
 from elute._util.storage import exceeds_memory, open_storage
-from elute.errors import EluteError
+from elute.errors import Diverged, EluteError
 from elute.io.features import feature_bytes, is_parquet, read_features
 from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.training import folder as folders
 from elute.training import task as tasks
-from elute.training.quality import Quality, measure_quality
+from elute.training.quality import compare_with_log, measure_quality
+from elute.training.rates import Trial, search_rates
 from elute.training.task import Inputs, Task
 from elute.training.weights import WEIGHTED
 
@@ -37,12 +41,29 @@ class TrainingOptions:
     model: str = "mlp"
     steps: int | None = None
     batch: int = 256
-    rate: float | None = None
+    rate: float | Sequence[float] | None = None
+    """Several: each is tried, and the one that validates best is kept."""
     patience: int | None = None
-    """Validations in a row without a better nDCG (for lightgbm, trees) after which to stop."""
+    """Validations in a row without a better one (for lightgbm, trees) after which to stop."""
     seed: int = 0
     on_disk: bool = False
     """Leave features and pages on disk; they stay there anyway where they are large."""
+    holdout: tuple[float, str] | None = None
+    """What share of the log is held out, and by what."""
+    hidden: int | Sequence[int] | None = None
+    """Units of the hidden layers of a network."""
+    dropout: float | None = None
+
+    @property
+    def rates(self) -> list[float]:
+        rate = self.rate or _RATE[self.model]
+        return [float(one) for one in dict.fromkeys(rate)] if isinstance(rate, Sequence) else [float(rate)]
+
+    @property
+    def widths(self) -> list[int] | None:
+        if self.hidden is None:
+            return None
+        return list(self.hidden) if isinstance(self.hidden, Sequence) else [self.hidden]
 
 
 def train(
@@ -65,13 +86,17 @@ def train(
     with open_storage(out, on_disk) as storage:
         progress("reading features", 0, 0)
         task = tasks.build_task(log, read_features(features, key, storage=storage), inputs, progress, storage)
-        steps, rate = how.steps or _STEPS[how.model], how.rate or _RATE[how.model]
+        steps, rates = how.steps or _STEPS[how.model], how.rates
         settings = {
             "learner": inputs.learner,
             "model": how.model,
             "batch": how.batch,
-            "rate": rate,
+            "rate": rates[0] if len(rates) == 1 else rates,
+            "hidden": how.widths,
+            "dropout": how.dropout,
+            "clip": inputs.clip,
             "seed": how.seed,
+            "holdout": None if how.holdout is None else list(how.holdout),
             "features": list(task.features.names),
             "pages": len(task.pages.documents),
             "positions": task.pages.documents.shape[1],
@@ -81,14 +106,18 @@ def train(
         with hold_folder(out, folders.SUMMARY):
             checkpoint = folders.prepare(out, settings, resume)
             run = _train_trees if how.model == "lightgbm" else _train_network
+            found = search_rates(rates, partial(run, task, inputs.learner, how, steps, out, checkpoint), progress)
+            folders.clear(out)
+            found.write()
             fields = settings | {
                 "key": task.features.key.column_names,
                 "on_disk": on_disk,
                 "note": task.weighing.note or None if task.weighing is not None else None,
-                **run(task, inputs.learner, how, steps, rate, out, checkpoint, progress),
+                **found.fields,
                 "provenance": asdict(log.provenance()),
             }
-            fields["metrics"], fields["metrics_se"] = _measure(task, out, fields)
+            fields["metrics"], fields["metrics_se"], fields["baselines"] = _measure(task, out, fields)
+            fields["holdout"] = _measure_clicks(task, out, fields, how)
             fields["files"] = folders.seal_ranker(out)
             fields["seconds"] = time.perf_counter() - began
             folders.save_summary(out, fields)
@@ -106,11 +135,23 @@ def _stays_on_disk(log: ClickLog, features: Sequence[str], key: tuple[str, str],
     return how.on_disk or exceeds_memory(feature_bytes(features, key) + _IMPRESSION * log.survey.rows)
 
 
-def _measure(task: Task, out: Path, fields: dict[str, Any]) -> Quality:
-    """By the ranker as it was written."""
+def _measure(task: Task, out: Path, fields: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """By the ranker as it was written; and beside it, the order in which the log shows the same documents."""
     ranker = folders.load_ranker(out, fields)
-    judged = {"validation": task.validation, "test": task.test}
-    return measure_quality(ranker.score, {name: data for name, data in judged.items() if data is not None})
+    both = {"validation": task.validation, "test": task.test}
+    judged = {name: data for name, data in both.items() if data is not None}
+    return *measure_quality(ranker.score, judged), compare_with_log(ranker.score, judged, task.logged)
+
+
+def _measure_clicks(task: Task, out: Path, fields: dict[str, Any], how: TrainingOptions) -> dict[str, Any] | None:
+    """The held-out clicks as the ranker orders them, with the propensities that it goes with."""
+    if task.held_out is None or how.holdout is None:
+        return None
+    score = folders.load_ranker(out, fields).score
+    learnt = None if task.weighing is not None else np.array([row["propensity"] for row in fields["propensities"]])
+    share, by = how.holdout
+    chose = task.validation is None
+    return {"share": share, "by": by, "chose_ranker": chose, **task.held_out.describe(score, learnt)}
 
 
 def _check_options(inputs: Inputs, how: TrainingOptions, resume: bool) -> None:
@@ -125,8 +166,15 @@ def _check_options(inputs: Inputs, how: TrainingOptions, resume: bool) -> None:
         raise EluteError("trees have no checkpoint to resume from; leave `resume=True` out")
     if how.model == "lightgbm" and how.on_disk:
         raise EluteError("trees keep their features in memory; leave `on_disk=True` out, or train a network")
-    if how.patience is not None and not inputs.validation:
-        raise EluteError("`patience=` counts validations; add `validation=`")
+    if how.model != "mlp" and (how.hidden or how.dropout) is not None:
+        given = "hidden" if how.hidden is not None else "dropout"
+        raise EluteError(f"`model='{how.model}'` has no hidden layers; `{given}=` goes with `model='mlp'`")
+    if len(how.rates) > 1 and not inputs.validation and inputs.held_out is None:
+        raise EluteError("several rates are chosen from by validation; add `validation=`, or `holdout=`")
+    if len(how.rates) > 1 and resume:
+        raise EluteError("there is no checkpoint of several rates to resume from; give one `rate=`")
+    if how.patience is not None and not inputs.validation and inputs.held_out is None:
+        raise EluteError("`patience=` counts validations; add `validation=`, or `holdout=` to validate by clicks")
 
 
 def _train_network(
@@ -134,13 +182,13 @@ def _train_network(
     learner: str,
     how: TrainingOptions,
     steps: int,
-    rate: float,
     out: Path,
     checkpoint: Path,
+    rate: float,
     progress: Progress,
-) -> dict[str, Any]:
+) -> Trial:
     from elute.neural.train import Settings
-    from elute.training.networks import NETWORKS, learn
+    from elute.training.networks import build_network, learn
 
     def advance(stage: str, done: int, total: int) -> None:
         folders.clear(out)
@@ -151,22 +199,22 @@ def _train_network(
     found = learn(
         task,
         learner,
-        NETWORKS[how.model],
+        build_network(how.model, how.widths, how.dropout),
         settings,
         rate=rate,
         seed=how.seed,
-        checkpoint=checkpoint,
+        checkpoint=checkpoint if len(how.rates) == 1 else None,
         progress=advance,
     )
-    folders.clear(out)
-    folders.save_network(out, found.arrays)
     history = [(moment.step, moment.loss, moment.ndcg) for moment in found.history]
     if task.weighing is None:
         by_position = [
             {"position": number, "propensity": value} for number, value in enumerate(found.propensities.tolist(), 1)
         ]
-        return _summarise(history) | {"propensities": by_position, "note": found.note or None}
-    return _summarise(history) | {"propensities": task.weighing.to_list()}
+        fields = _summarise(history, task) | {"propensities": by_position, "note": found.note or None}
+    else:
+        fields = _summarise(history, task) | {"propensities": task.weighing.to_list()}
+    return Trial(fields, partial(folders.save_network, out, found.arrays))
 
 
 def _train_trees(
@@ -174,26 +222,32 @@ def _train_trees(
     learner: str,
     how: TrainingOptions,
     steps: int,
-    rate: float,
     out: Path,
     checkpoint: Path,
+    rate: float,
     progress: Progress,
-) -> dict[str, Any]:
+) -> Trial:
     from elute.training.trees import grow
 
     found = grow(task, trees=steps, rate=rate, seed=how.seed, patience=how.patience, progress=progress)
-    folders.clear(out)
-    with write_atomically(out / folders.TREES) as temporary:
-        found.model.save_model(temporary, num_iteration=found.trees)
+
+    def write() -> None:
+        with write_atomically(out / folders.TREES) as temporary:
+            found.model.save_model(temporary, num_iteration=found.trees)
+
     weighing = [] if task.weighing is None else task.weighing.to_list()
-    return _summarise(found.history) | {"trees": found.trees, "propensities": weighing}
+    return Trial(_summarise(found.history, task) | {"trees": found.trees, "propensities": weighing}, write)
 
 
-def _summarise(history: list[tuple[int, float, float]]) -> dict[str, Any]:
-    """The last loss, the best nDCG@10 on validation data, and all of them."""
+def _summarise(history: list[tuple[int, float, float]], task: Task) -> dict[str, Any]:
+    """The last loss, the best nDCG@10 on validation data, and all of them; or DCG of held-out clicks."""
+    name = "click_dcg" if task.validation is None and task.held_out is not None else "ndcg"
     wild = next((step for step, loss, _ in history if not math.isfinite(loss)), None)
     if wild is not None:
-        raise EluteError(f"the loss is not a finite number at step {wild:,}: training ran away; lower `rate=`")
-    rows = [{"step": step, "loss": loss, "ndcg": None if math.isnan(n) else n} for step, loss, n in history]
+        raise Diverged(f"the loss is not a finite number at step {wild:,}: training ran away; lower `rate=`")
+    rows: list[dict[str, Any]] = [
+        {"step": step, "loss": loss, "ndcg": None} | ({} if math.isnan(value) else {name: value})
+        for step, loss, value in history
+    ]
     best = max((row["ndcg"] for row in rows if row["ndcg"] is not None), default=None)
     return {"steps": rows[-1]["step"], "loss": rows[-1]["loss"], "ndcg": best, "history": rows}

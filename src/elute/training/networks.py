@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +20,18 @@ from elute.neural.train import Moment, Settings, train
 from elute.progress import Progress, silent
 from elute.ranking.data import RankingData
 from elute.ranking.normalise import LogStandard, split_rows
+from elute.training.held_out import HeldOutClicks
 from elute.training.task import Task
 from elute.training.weights import WEIGHTED
 
 NETWORKS = {"mlp": PAPER, "linear": LINEAR}
+
+
+def build_network(model: str, hidden: Sequence[int] | None = None, dropout: float | None = None) -> Network:
+    """The network of that name, with other hidden layers or another dropout where these are given."""
+    base = NETWORKS[model]
+    widths = base.hidden if hidden is None else tuple(hidden)
+    return Network(hidden=widths, dropout=base.dropout if dropout is None else dropout)
 
 
 class Learnt(NamedTuple):
@@ -49,20 +58,27 @@ def learn(
 ) -> Learnt:
     """Train a network. Features are put on one scale first, and the scale becomes part of the ranker."""
     scale = LogStandard.fit(as_ranking(task.features.values))
-    source = _make_source(task, scale)
-    held = None if task.validation is None else scale(task.validation)
+    scaled = _scale_documents(task, scale)
+    source = _make_source(task, scaled)
+    held: RankingData | HeldOutClicks | None = None if task.validation is None else scale(task.validation)
+    if held is None and task.held_out is not None:
+        held = task.held_out._replace(features=scaled)
     model = as_learner(name, network, rate)
     trained = train(model, source, settings, seed=seed, validation=held, progress=progress, checkpoint=checkpoint)
     arrays: dict[str, NDArray[Any]] = {**export.to_arrays(model, trained.state), "mean": scale.mean, "sd": scale.sd}
     return Learnt(arrays, trained.history, trained.propensities(), model.note)
 
 
-def _make_source(task: Task, scale: LogStandard) -> BatchSource:
-    """The pages with scaled features: on the device where they fit, else read as they are needed."""
+def _scale_documents(task: Task, scale: LogStandard) -> NDArray[np.float32]:
     raw = task.features.values
-    scaled = task.storage.new_array("scaled", raw.shape, np.float32)
+    scaled: NDArray[np.float32] = task.storage.new_array("scaled", raw.shape, np.float32)
     for part, out in zip(split_rows(raw), split_rows(scaled), strict=True):
         out[:] = scale.apply(part)
+    return scaled
+
+
+def _make_source(task: Task, scaled: NDArray[np.float32]) -> BatchSource:
+    """The pages with scaled features: on the device where they fit, else read as they are needed."""
     logged_lists = (scaled, task.pages.documents, task.compute_targets(), task.pages.scores)
     device = device_memory()
     if task.storage.on_disk or (device is not None and _count_bytes(logged_lists) > device // 2):

@@ -91,13 +91,13 @@ class _Query:
         )
         columns = {
             "page": self._page,
-            "position": f"({_cast_to_number(opened, asked.position)})::BIGINT",
-            "click": f"({_cast_to_number(opened, str(roles.click))})::UTINYINT",
+            "position": f"({cast_to_number(opened, asked.position)})::BIGINT",
+            "click": f"({cast_to_number(opened, str(roles.click))})::UTINYINT",
             "document": "coalesce(elute_documents.elute_row, -1)",
             "factor": "coalesce(elute_factors.elute_row, -1)",
         }
         if asked.score is not None:
-            columns["score"] = f"coalesce(({_cast_to_number(opened, asked.score)})::FLOAT, 'nan'::FLOAT)"
+            columns["score"] = f"coalesce(({cast_to_number(opened, asked.score)})::FLOAT, 'nan'::FLOAT)"
         joins = f"{_join('elute_documents', self.key)} {_join('elute_factors', factors.column_names)}"
         self.rows = (
             f"SELECT {', '.join(f'{expression} AS {name}' for name, expression in columns.items())} "
@@ -231,7 +231,8 @@ def _qualify(columns: tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"log.{quoting.name(column)}" for column in columns)
 
 
-def _cast_to_number(opened: DuckDBSource, column: str) -> str:
+def cast_to_number(opened: DuckDBSource, column: str) -> str:
+    """SQL for a column of `log` as a number."""
     found = values.number_sql(column, opened.types[column])
     if found is None:
         raise EluteError(f"{opened.label}: '{column}' has {opened.types[column]} values where numbers are expected")

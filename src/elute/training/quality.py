@@ -12,6 +12,7 @@ from elute.auditing.ranking_metrics import err, ndcg
 from elute.ranking.data import RankingData
 
 CUTS = (1, 3, 5, 10)
+Score = Callable[[NDArray[np.float32]], NDArray[Any]]
 
 
 class Quality(NamedTuple):
@@ -22,19 +23,56 @@ class Quality(NamedTuple):
     """Over queries; None for a set of one."""
 
 
-def measure_quality(score: Callable[[NDArray[np.float32]], NDArray[Any]], judged: Mapping[str, RankingData]) -> Quality:
+def measure_quality(score: Score, judged: Mapping[str, RankingData]) -> Quality:
     """Means over queries, one without a relevant document counting 0.
 
     ERR is by the highest grade of all these sets together: one of them alone may lack it."""
-    highest = max((int(data.grades.max()) for data in judged.values()), default=0)
+    highest = _find_highest(judged)
     found = Quality({}, {})
     for name, data in judged.items():
-        lists = (data.grades, score(data.features), data.offsets)
-        values = {f"ndcg@{k}": ndcg(*lists, k) for k in CUTS}
-        values |= {f"err@{k}": err(*lists, k, highest=highest) for k in CUTS}
-        found.mean[name] = {metric: value.mean for metric, value in values.items()}
-        found.standard_error[name] = {metric: _find_error(value.by_query) for metric, value in values.items()}
+        values = _measure_lists(data, score(data.features), highest)
+        found.mean[name], found.standard_error[name] = _average(values)
     return found
+
+
+def compare_with_log(
+    score: Score, judged: Mapping[str, RankingData], logged: Mapping[str, NDArray[np.float64]]
+) -> dict[str, dict[str, Any]]:
+    """By set: the same of the order in which the log shows these documents, and how much more the ranker has, over the
+    queries that the log shows. `logged`: mean positions; documents that were never shown come last, in any order."""
+    highest = _find_highest(judged)
+    out: dict[str, dict[str, Any]] = {}
+    for name, position in logged.items():
+        data = judged[name]
+        seen = np.isfinite(position)
+        of_query = np.bincount(data.query_of[seen], minlength=data.n_queries) > 0
+        rows = of_query[data.query_of]
+        fields: dict[str, Any] = {"queries": int(of_query.sum()), "of_queries": data.n_queries}
+        if rows.any():
+            some = data.keep(rows)
+            shown = _measure_lists(some, -position[rows], highest)
+            ranked = _measure_lists(some, score(some.features), highest)
+            more = {metric: ranked[metric] - shown[metric] for metric in ranked}
+            for what, values in (("logged", shown), ("ranker_less_logged", more)):
+                fields[what], fields[f"{what}_se"] = _average(values)
+        out[name] = fields
+    return out
+
+
+def _find_highest(judged: Mapping[str, RankingData]) -> int:
+    return max((int(data.grades.max()) for data in judged.values()), default=0)
+
+
+def _measure_lists(data: RankingData, scores: NDArray[Any], highest: int) -> dict[str, NDArray[np.float64]]:
+    """By metric and query."""
+    lists = (data.grades, scores, data.offsets)
+    values = {f"ndcg@{k}": ndcg(*lists, k) for k in CUTS} | {f"err@{k}": err(*lists, k, highest=highest) for k in CUTS}
+    return {metric: value.by_query for metric, value in values.items()}
+
+
+def _average(values: dict[str, NDArray[np.float64]]) -> tuple[dict[str, float], dict[str, float | None]]:
+    means = {metric: float(by_query.mean()) for metric, by_query in values.items()}
+    return means, {metric: _find_error(by_query) for metric, by_query in values.items()}
 
 
 def _find_error(by_query: NDArray[np.float64]) -> float | None:

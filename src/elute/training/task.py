@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -21,7 +22,9 @@ from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.ranking.data import RankingData
 from elute.training import weights
+from elute.training.held_out import HeldOutClicks, hold_out
 from elute.training.identity import make_feature_log
+from elute.training.logged_order import read_logged_order
 from elute.training.pages import PageColumns, TrainingPages, read_pages
 from elute.training.weights import WEIGHTED, Weighing
 
@@ -42,6 +45,10 @@ class Task(NamedTuple):
     """None where the learner finds propensities on its way."""
     validation: RankingData | None
     test: RankingData | None = None
+    held_out: HeldOutClicks | None = None
+    """By which rankers are compared where there is no `validation`."""
+    logged: Mapping[str, NDArray[np.float64]] = MappingProxyType({})
+    """By graded set, the mean position of its documents in the log."""
     storage: Storage = MEMORY
     """Where pages and features lie."""
 
@@ -70,6 +77,10 @@ class Inputs:
     test: Sequence[str] = ()
     items: Literal["ids", "features"] | None = None
     """What `elute` takes for one item; None: ids, or features where only these join the log."""
+    held_out: ClickLog | None = None
+    """The part of the log that is not learnt from."""
+    clip: float | None = None
+    """The least propensity that weights take, the largest one being 1."""
 
 
 def build_task(
@@ -96,7 +107,22 @@ def build_task(
         weighing = weights.weigh_by_fit(log, alike, inputs.items, progress)
     elif inputs.learner == "score-adjusted":
         weighing = weights.weigh_by_score(log, inputs.score or SCORE, inputs.score_scale or "raw", progress)
-    return Task(features, pages, weighing, held, test, storage)
+    if inputs.clip is not None:
+        if weighing is None or inputs.learner == "naive":
+            others = ", ".join(name for name in WEIGHTED if name != "naive")
+            raise EluteError(
+                f"learner '{inputs.learner}' has no propensities before it learns, so that `clip=` has none to clip; "
+                f"{others} have"
+            )
+        weighing = weighing._replace(least=inputs.clip)
+    clicks = None
+    if inputs.held_out is not None:
+        other = inputs.held_out
+        unseen = read_pages(other.source, asked._replace(filters=other.filters), features, other.survey.factors)
+        clicks = hold_out(unseen, other.survey.factors, features, weighing, pages.documents.shape[1])
+    judged = {name: data for name, data in (("validation", held), ("test", test)) if data is not None}
+    logged = read_logged_order(log.source, asked, key, judged)
+    return Task(features, pages, weighing, held, test, clicks, logged, storage)
 
 
 def _choose_columns(log: ClickLog, inputs: Inputs) -> PageColumns:

@@ -7,6 +7,8 @@ gradient and the diagonal of its Hessian by document.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ from elute.auditing.ranking_metrics import ndcg
 from elute.errors import EluteError, MissingExtra
 from elute.kernels.jit import jit
 from elute.progress import Progress, silent
+from elute.ranking.data import RankingData
 from elute.training.task import Task
 
 Floats = NDArray[np.float64]
@@ -40,12 +43,12 @@ class ClickedLists(NamedTuple):
 
 
 class GrownTrees(NamedTuple):
-    """Trees, and how they came about; `history`: (trees, loss, nDCG or NaN) after every tree."""
+    """Trees, and how they came about; `history`: (trees, loss, nDCG or click DCG or NaN) after every tree."""
 
     model: Any
     """A lightgbm.Booster."""
     trees: int
-    """How many of them to use: those with the best nDCG, or all."""
+    """How many of them to use: those that validated best, or all."""
     history: list[tuple[int, float, float]]
 
 
@@ -95,10 +98,35 @@ def _add_softmax(
     return loss
 
 
+class _Validation(NamedTuple):
+    """Documents to validate on, and their scores so far."""
+
+    name: str
+    features: NDArray[np.float32]
+    scores: Floats
+    measure: Callable[[Floats], float]
+
+
+def _make_validation(task: Task) -> _Validation | None:
+    graded, clicked = task.validation, task.held_out
+    if graded is not None:
+        measure = partial(_measure_grades, graded)
+        return _Validation("nDCG@10", graded.features, np.zeros(graded.n_documents), measure)
+    if clicked is None:
+        return None
+    rows = clicked.rows
+    return _Validation(clicked.name, clicked.features[rows], np.zeros(len(rows)), clicked.compare_scores)
+
+
+def _measure_grades(graded: RankingData, scores: Floats) -> float:
+    return ndcg(graded.grades, scores, graded.offsets, 10).mean
+
+
 def grow(
     task: Task, *, trees: int, rate: float, seed: int, patience: int | None = None, progress: Progress = silent
 ) -> GrownTrees:
-    """Grow trees one after the other; with validation data, the number of trees with the best nDCG@10 is kept."""
+    """Grow trees one after the other; the number of them with the best nDCG@10 on the validation data is kept, or
+    else with the best DCG of held-out clicks."""
     try:
         import lightgbm
     except ImportError as error:
@@ -107,20 +135,19 @@ def grow(
     kept, document = np.unique(lists.document, return_inverse=True)
     lists, seen = lists._replace(document=document.astype(np.int32)), task.features.values[kept]
     model = lightgbm.Booster(SETTINGS | {"learning_rate": rate, "seed": seed}, lightgbm.Dataset(seen))
-    held, history, best = task.validation, [], (0, -1.0)
-    scores, graded = np.zeros(len(kept)), np.zeros(0 if held is None else held.n_documents)
+    held, history, best, scores = _make_validation(task), [], (0, -1.0), np.zeros(len(kept))
     for number in range(1, trees + 1):
         if model.update(fobj=lambda now, _: softmax_derivatives(now, lists)[1:]):
             break
         scores += model.predict(seen, number - 1, 1)
         value = float("nan")
         if held is not None:
-            graded += model.predict(held.features, number - 1, 1)
-            value = ndcg(held.grades, graded, held.offsets, 10).mean
+            held.scores[:] += model.predict(held.features, number - 1, 1)
+            value = held.measure(held.scores)
         history.append((number, softmax_derivatives(scores, lists)[0], value))
         if held is None or value > best[1]:
             best = number, value
-        progress("growing trees" if held is None else f"growing trees: nDCG@10 {value:.4f}", number, trees)
+        progress("growing trees" if held is None else f"growing trees: {held.name} {value:.4f}", number, trees)
         if patience is not None and number - best[0] >= patience:
             break
     if not history:

@@ -42,11 +42,14 @@ class Weighing(NamedTuple):
     log_se: Floats | None
     note: str
     """What the user must know of them; empty where there is nothing."""
+    least: float = 0.0
+    """What a propensity counts at least, when a click is weighed."""
 
     @property
     def weight(self) -> Floats:
         """What a click weighs; there is none where the propensity is 0."""
-        return np.divide(1.0, self.propensity, out=np.zeros_like(self.propensity), where=self.propensity > 0)
+        some = self.propensity > 0
+        return np.divide(1.0, np.maximum(self.propensity, self.least), out=np.zeros_like(self.propensity), where=some)
 
     def to_list(self) -> list[dict[str, Any]]:
         """A row a factor: the bias columns, `propensity` and, where they are known, `log_se`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
@@ -13,7 +14,8 @@ from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY, ColumnNames
 from elute.errors import EluteError
 from elute.estimate.scored.rows import ScoreScale
 from elute.fits.propensities import PropensitySource, read_propensities
-from elute.log import LogOptions, LogSource, as_log
+from elute.log import ClickLog, LogOptions, LogSource, as_log, read_log
+from elute.options.kinds import SHARE
 from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
@@ -21,7 +23,8 @@ from elute.results.card import Bars, Card
 from elute.training.folder import SUMMARY
 from elute.training.learn import TrainingOptions
 from elute.training.learn import train as train_ranker
-from elute.training.task import Inputs
+from elute.training.task import SESSION, Inputs
+from elute.verbs.holdout import TIME, By, split_log
 from elute.verbs.source import as_paths, name_source
 
 Files = str | Path | Sequence[str | Path]
@@ -55,10 +58,12 @@ class Trained(Recorded):
         for data, found in fields["metrics"].items():
             figures += [(f"{value:.4f}", f"{metric} on {data}") for metric, value in found.items()]
         notes = [fields["note"]] if fields["note"] else []
+        if fields.get("holdout"):
+            notes.append(fields["holdout"]["sentence"])
         return Card("calm", "Trained", f"{what}, loss {fields['loss']:.4f}{held}.", figures, chart, notes)
 
 
-@takes()
+@takes(clip=SHARE)
 def train(
     log: LogSource,
     features: Files,
@@ -73,10 +78,16 @@ def train(
     items: Literal["ids", "features"] | None = None,
     validation: Files = (),
     test: Files = (),
+    holdout: float | None = None,
+    by: By | None = None,
+    time: str | None = None,
     patience: int | None = None,
     steps: int | None = None,
     batch: int = 256,
-    rate: float | None = None,
+    rate: float | Sequence[float] | None = None,
+    hidden: int | Sequence[int] | None = None,
+    dropout: float | None = None,
+    clip: float | None = None,
     seed: int = 0,
     on_disk: bool = False,
     resume: bool = False,
@@ -88,9 +99,14 @@ def train(
     `features`: Parquet with the query and document columns of the log and a numeric column a feature, or LETOR files;
     `validation` and `test`: the same with grades. `learner`: how to learn; `model`: mlp, linear or lightgbm. `score`
     (score-adjusted, with its `score_scale`, and upe), `propensities` (ipw) and `randomised` (ipw-random) are what these
-    learners need; `items` is what the learner `elute` takes for one item. A page is a session and a query. `columns`:
-    as for `elute.read_log`.
+    learners need; `items` is what the learner `elute` takes for one item. `holdout`: a share of the log that is not learnt
+    from; without `validation`, the ranker that orders its clicks best is kept; `by`: sessions, queries, or the last by
+    the column `time`. Of several values of `rate`, the one that validates best is kept. `hidden`, `dropout`: of the
+    network; `clip`: the least propensity that weights take. A page is a session and a query. `columns`: as for
+    `elute.read_log`.
     """
+    if holdout is None and (by or time) is not None:
+        raise EluteError("`by=` and `time=` say what `holdout=` holds out: give that too")
     named = [name_source(log), as_paths(features), propensities, name_source(randomised)]
     refuse_harm(out, [*named, as_paths(validation), as_paths(test)], folder=True)
     opened = as_log(log, **columns)
@@ -104,7 +120,21 @@ def train(
     key = (str(options.get("query", DEFAULT_QUERY)), str(options.get("doc", DEFAULT_DOC)))
     random = None if randomised is None else as_log(randomised, **columns)
     known = read_propensities(propensities)
-    inputs = Inputs(learner, score, score_scale, known, random, as_paths(validation), as_paths(test), items)
-    how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk)
-    fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
+    with ExitStack() as parts:
+        held, way = None, None
+        if holdout is not None:
+            way = (holdout, by or "session")
+            opened, held = map(parts.enter_context, _split(opened, holdout, by or "session", time or TIME, seed))
+        inputs = Inputs(
+            learner, score, score_scale, known, random, as_paths(validation), as_paths(test), items, held, clip
+        )
+        how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk, way, hidden, dropout)
+        fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
     return Trained(fields, Path(out))
+
+
+def _split(log: ClickLog, share: float, by: By, time: str, seed: int) -> tuple[ClickLog, ClickLog]:
+    """What to learn from, and what is held out; sessions are those of pages."""
+    if by == "session" and log.roles.session is None:
+        log = read_log(log.source, **{**log.options, "session": SESSION})
+    return split_log(log, share, by, time, seed)

@@ -9,7 +9,8 @@ import click
 
 from elute.cli.options import FILES, reads_log
 from elute.cli.text import print_json
-from elute.cli.types import PathType, typed
+from elute.cli.types import PathType, of_kind, typed
+from elute.options.kinds import SHARE
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -78,10 +79,32 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
     "--validation", multiple=True, type=FILES, help="Graded documents: the ranker with the best nDCG@10 there is kept."
 )
 @click.option("--test", multiple=True, type=FILES, help="Graded documents on which the ranker is measured at the end.")
-@click.option("--patience", type=typed("patience"), help="Stop after this many validations without a better nDCG.")
+@click.option(
+    "--holdout",
+    type=typed("holdout"),
+    metavar="SHARE",
+    help="Learn without this share of the log; without --validation, what orders its clicks best is kept.",
+)
+@click.option("--by", type=typed("by"), help="What --holdout holds out.  [default: session]")
+@click.option(
+    "--time", type=typed("time"), metavar="COL", help="When a page was shown, for --by time.  [default: timestamp]"
+)
+@click.option("--patience", type=typed("patience"), help="Stop after this many validations without a better one.")
 @click.option("--steps", type=typed("steps"), help="Steps, or trees.  [default: 10000; lightgbm: 300]")
 @click.option("--batch", type=typed("batch"), default=256, show_default=True, help="Pages in a step.")
-@click.option("--rate", type=typed("rate"), help="Learning rate.  [default: 0.05; lightgbm: 0.1]")
+@click.option(
+    "--rate",
+    type=typed("rate"),
+    help="Learning rate; of several (0.01,0.1), what validates best is kept.  [default: 0.05; lightgbm: 0.1]",
+)
+@click.option("--hidden", type=typed("hidden"), help="mlp: units of its hidden layers.  [default: 512,256,128]")
+@click.option("--dropout", type=typed("dropout"), help="mlp: share of units left out at a step.  [default: 0.1]")
+@click.option(
+    "--clip",
+    type=of_kind(SHARE),
+    metavar="TAU",
+    help="elute, ipw, ipw-random: propensities count as at least TAU, so that no click weighs more than 1/TAU.",
+)
 @click.option("--seed", type=typed("seed"), default=0, show_default=True, help="Seed for everything drawn.")
 @click.option("--on-disk", is_flag=True, help="Read features and pages as needed, as is always done with large ones.")
 @click.option("--resume", is_flag=True, help="Continue from the folder's checkpoint, if there is one.")
@@ -146,29 +169,55 @@ def _show(fields: dict[str, Any], out: Path, features: tuple[str, ...]) -> None:
     console.print(grid)
     if len(fields["propensities"]) > _SHOWN:
         console.print(f"  … {len(fields['propensities']) - _SHOWN:,} more in train.json")
+    if "rates" in fields:
+        tried = (f"{one['rate']:g} {_format_value(one['validation'])}" for one in fields["rates"])
+        console.print(Text(f"  Rate {fields['rate']:g} was chosen by validation: {', '.join(tried)}."), soft_wrap=True)
+    if fields["holdout"]:
+        console.print(Text(f"  {fields['holdout']['sentence']}."), soft_wrap=True)
     if fields["metrics"]:
-        console.print(_tabulate_quality(fields["metrics"], fields["metrics_se"]))
+        console.print(_tabulate_quality(fields))
     words = ["elute", "rank", str(out), "--features", *features[:1], "--out", "scores.parquet"]
     command = shlex.join(map(hide_secrets, words))
     console.print(Text.assemble(("\n  Next: ", "bold"), command), soft_wrap=True)
 
 
-def _tabulate_quality(metrics: dict[str, dict[str, float]], errors: dict[str, dict[str, float | None]]) -> Table:
-    """nDCG and ERR by where a list is cut, and how far other queries might have them."""
+def _format_value(value: float | None) -> str:
+    return "ran away" if value is None else f"{value:.4f}"
+
+
+def _tabulate_quality(fields: dict[str, Any]) -> Table:
+    """nDCG and ERR by where a list is cut, how far other queries might have them, and those of the log's own order."""
     from rich.table import Table
 
+    metrics: dict[str, dict[str, float]] = fields["metrics"]
     grid = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
     cuts = list(dict.fromkeys(name.partition("@")[2] for found in metrics.values() for name in found))
     for number, head in enumerate(("\nat", *cuts)):
         grid.add_column(head, justify="right" if number else "left")
     for data, found in metrics.items():
         for metric, said in (("ndcg", "nDCG"), ("err", "ERR")):
-            grid.add_row(f"{said} on the {data} data", *(f"{found[f'{metric}@{cut}']:.4f}" for cut in cuts))
-            spread = [errors[data][f"{metric}@{cut}"] for cut in cuts]
-            grid.add_row(
-                "  ± 2 se over queries", *("" if se is None else f"{2 * se:.4f}" for se in spread), style="dim"
-            )
+            names = [f"{metric}@{cut}" for cut in cuts]
+            _add_rows(grid, f"{said} on the {data} data", names, found, fields["metrics_se"][data])
+            beside = fields["baselines"].get(data, {"queries": 0})
+            if beside["queries"]:
+                some = "" if beside["queries"] == beside["of_queries"] else f", {beside['queries']:,} queries"
+                _add_rows(grid, f"  as the log shows them{some}", names, beside["logged"])
+                more = beside["ranker_less_logged"], beside["ranker_less_logged_se"]
+                _add_rows(grid, "  ranker less log", names, *more)
     return grid
+
+
+def _add_rows(
+    grid: Table,
+    title: str,
+    names: list[str],
+    means: dict[str, float],
+    errors: dict[str, float | None] | None = None,
+) -> None:
+    grid.add_row(title, *(f"{means[name]:.4f}" for name in names))
+    if errors is not None:
+        spread = ("" if (se := errors[name]) is None else f"{2 * se:.4f}" for name in names)
+        grid.add_row("  ± 2 se over queries", *spread, style="dim")
 
 
 _SHOWN = 20
