@@ -99,10 +99,10 @@ def train(
     `features`: Parquet with the query and document columns of the log and a numeric column a feature, or LETOR files;
     `validation` and `test`: the same with grades. `learner`: how to learn; `model`: mlp, linear or lightgbm. `score`
     (score-adjusted, with its `score_scale`, and upe), `propensities` (ipw) and `randomised` (ipw-random) are what these
-    learners need; `items` is what the learner `elute` takes for one item. `holdout`: a share of the log that is not learnt
-    from; without `validation`, the ranker that orders its clicks best is kept; `by`: sessions, queries, or the last by
-    the column `time`. Of several values of `rate`, the one that validates best is kept. `hidden`, `dropout`: of the
-    network; `clip`: the least propensity that weights take. A page is a session and a query. `columns`: as for
+    learners need; `items` is what the learner `elute` takes for one item. `holdout`: a share of the log that is not
+    learnt from; without `validation`, the ranker that orders its clicks best is kept; `by`: sessions, queries, or the
+    last by the column `time`. Of several values of `rate`, the one that validates best is kept. `hidden`, `dropout`: of
+    the network; `clip`: the least propensity that weights take. A page is a session and a query. `columns`: as for
     `elute.read_log`.
     """
     if holdout is None and (by or time) is not None:
