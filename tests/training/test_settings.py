@@ -101,7 +101,7 @@ def test_no_click_weighs_more_than_clipping_lets_it(log: Path, tmp_path: Path) -
     assert (clipped.loss, clipped.clip) == (plain.loss, 0.5)
     assert [row["propensity"] for row in clipped.propensities] == [1.0] + [0.01] * 9
     for learner in ("naive", "dla"):
-        with pytest.raises(EluteError, match="`clip=` has none to clip; ipw, ipw-random, elute have"):
+        with pytest.raises(EluteError, match="`clip=` has none to clip; ipw, ipw-random, elute, score-adjusted have"):
             elute.train(log, LETOR, tmp_path / "c", learner=learner, clip=0.5)
 
 
