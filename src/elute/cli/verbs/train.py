@@ -103,7 +103,7 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
     "--clip",
     type=of_kind(SHARE),
     metavar="TAU",
-    help="elute, ipw, ipw-random, score-adjusted: propensities count as at least TAU, so that no click weighs more than 1/TAU.",
+    help="elute, ipw, ipw-random, score-adjusted: propensities count as at least TAU; no click weighs over 1/TAU.",
 )
 @click.option("--seed", type=typed("seed"), default=0, show_default=True, help="Seed for everything drawn.")
 @click.option("--on-disk", is_flag=True, help="Read features and pages as needed, as is always done with large ones.")
