@@ -11,6 +11,7 @@ from elute.results.explanations import EXPLANATIONS
 _FOLDER = "reproductions"
 _VERBS = {
     "check": "warnings",
+    "watch": "alarms",
     "audit": "findings on assumptions",
     "judge": "withheld from judgments, left out of bundles",
     "convert": "left out of a log",
