@@ -282,7 +282,7 @@ def test_an_experiment_can_be_exported(demo_logs: Path, tmp_path: Path) -> None:
     wrong = call_elute("repair", log, "--method", "swap", "--export", tmp_path / "plan.xlsx")
     assert (wrong.code, "as .json or .csv" in wrong.err) == (1, True)
     merged = call_elute("repair", log, "--method", "merge", "--export", tmp_path / "plan.csv")
-    assert (merged.code, "a merge plan changes a fit" in merged.err) == (1, True)
+    assert (merged.code, "this plan changes a fit" in merged.err) == (1, True)
 
 
 def test_time_is_in_days_where_the_log_has_them(demo_logs: Path) -> None:

@@ -10,10 +10,12 @@ import pyarrow as pa
 from elute._util.files import write_parquet, write_text
 from elute._util.folders import write_folder
 from elute._util.text import format_count, format_share
+from elute.door.json_file import read_json
 from elute.door.tables import open_parquet, refusing
 from elute.errors import EluteError
 from elute.results.base import Fields, Recorded
 from elute.results.card import Bars, Card, Tone
+from elute.valuing.kinds import value_kind
 
 SUMMARY, QUERIES = "value.json", "queries.parquet"
 
@@ -48,7 +50,7 @@ class Value(Recorded):
         folder = Path(path)
         if not (folder / SUMMARY).exists():
             raise EluteError(f"'{path}' has no {SUMMARY}; write it with `elute.value` and save it there")
-        found = super().load(folder / SUMMARY)
+        found = cls(read_json(folder / SUMMARY, value_kind, "what `elute.value` writes", "value the rankings again"))
         if (folder / QUERIES).exists():
             with refusing(folder / QUERIES, "value the rankings again"):
                 found._by_query = open_parquet(folder / QUERIES).read()
