@@ -27,11 +27,11 @@ _SHOWN = {
     **_RANGE,
     "verdict": _VERDICT,
     "metrics": maybe(mapping(record({"value": _NUMBER}))),
-    "estimators": each(_ESTIMATE),
 }
 _RANKING = record(
     {
         **_SHOWN,
+        "estimators": each(_ESTIMATE),
         "valued_share": _SHARE,
         "difference_worst": _NUMBER,
         "difference_best": _NUMBER,
