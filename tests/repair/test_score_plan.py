@@ -62,6 +62,8 @@ def test_a_plan_scales_components_and_says_what_that_rests_on(tmp_path: Path) ->
         max(row["log_se"] for row in plan.contents.propensities), rel=1e-5
     )
 
+    assert (plan.card().tone == "good") == (after.to_dict()["precision"]["largest_log_se"] <= 0.1)
+
     found = elute.fit(log, plan=plan)
     assert (found.summary["components"], found.summary["rung"]) == (1, after.rung)
     assert found.summary["assumption"] == assumed.to_dict()
@@ -141,3 +143,11 @@ def test_a_damaged_plan_is_refused(tmp_path: Path) -> None:
         path.write_text(json.dumps(fields))
         with pytest.raises(EluteError, match="not a plan that elute wrote"):
             load(path)
+
+
+def test_a_plan_of_few_clicks_is_loose() -> None:
+    """The log may bear the assumption out, and tell little by it."""
+    plan = elute.link(read(draw_log(1, pages=2)), "score")
+    errors = [row["log_se"] for row in plan.contents.propensities if row["log_se"] is not None]
+    assert max(errors) > 0.1
+    assert plan.card().tone != "good"

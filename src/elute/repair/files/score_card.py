@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from elute._util.text import format_count
 from elute.cells.factors import describe
+from elute.known.precision import TARGET
 from elute.results.base import Fields
 from elute.results.card import Bars, Card, Tone
 
@@ -24,6 +25,8 @@ def describe_score(fields: Fields) -> Card:
     what = "one component" if before == 1 else f"{format_count(before)} components"
     joined = f"A score puts the log's {what} on one scale. {assumed['sentence']} {fields['score']['sentence']}"
     errors = [row["log_se"] for row in known if row["log_se"] is not None]
+    if tone == "good" and max(errors, default=0.0) > TARGET:
+        tone, word = "warn", "Placed loosely by a score"
     figures = [(format_count(before), "component before" if before == 1 else "components before")]
     figures.append((f"{max(errors, default=0.0):.2g}", "largest standard error of log propensities"))
     ends = [row["log_se"] or 0.0 for row in known]
