@@ -128,3 +128,9 @@ def test_no_two_classes_have_one_name() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert {name for name, times in found.items() if times > 1} <= PUBLISHED
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """They are imported by their bare names: the second of two would not run."""
+    found = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert not [name for name, times in found.items() if times > 1]
