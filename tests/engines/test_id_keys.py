@@ -23,6 +23,7 @@ from elute.engines.duckdb.id_columns import id_sql
 from elute.engines.id_keys import IdHash
 from elute.engines.partitioned import engine as partitioned
 from elute.kernels import rows
+from reference.crafted_ids import craft_pairs
 from reference.siphash import WORD, siphash_1_3, words_of
 
 KEY = 0x0706050403020100, 0x0F0E0D0C0B0A0908
@@ -78,37 +79,9 @@ def test_blocks_of_rows_are_hashed_alike(monkeypatch: pytest.MonkeyPatch) -> Non
         assert np.array_equal(one, other)
 
 
-MURMUR = 0xD6E8FEB86659FD93
-
-
-def murmur(x: int) -> int:
-    """DuckDB's hash of a 64-bit integer."""
-    for _ in range(2):
-        x = ((x ^ (x >> 32)) * MURMUR) & WORD
-    return x ^ (x >> 32)
-
-
-def undo_murmur(x: int) -> int:
-    for _ in range(2):
-        x = ((x ^ (x >> 32)) * pow(MURMUR, -1, 2**64)) & WORD
-    return x ^ (x >> 32)
-
-
-def continue_hash(x: int) -> int:
-    """What DuckDB makes of a hash before that of the next column comes to it by exclusive or."""
-    return ((x ^ (x >> 32)) * MURMUR) & WORD
-
-
-def craft(n: int) -> list[tuple[int, int]]:
-    """Pairs of integers that share DuckDB's hash."""
-    target = continue_hash(murmur(1)) ^ murmur(1)
-    found = [(query, undo_murmur(continue_hash(murmur(query)) ^ target)) for query in range(1, n + 1)]
-    return [(query, doc - 2**64 if doc >= 2**63 else doc) for query, doc in found]
-
-
 def test_ids_made_up_to_collide_do_not() -> None:
     """Forty items, each shown under its own factor. By DuckDB's hash they are one, and connect all factors."""
-    pairs = craft(40)
+    pairs = craft_pairs(40)
     hashed = (
         duckdb.connect()
         .execute("SELECT " + ", ".join(f"hash({q}::BIGINT, {d}::BIGINT)" for q, d in pairs))
@@ -127,6 +100,14 @@ def test_ids_made_up_to_collide_do_not() -> None:
     for options in each:
         found = elute.check(elute.read_log(log, **options)).to_dict()
         assert (found["items"], found["components"]) == (40, 40)
+
+
+def test_pages_made_up_to_collide_are_no_repeats() -> None:
+    """Session and document are such pairs."""
+    sessions, docs = zip(*craft_pairs(40), strict=True)
+    columns = {"session_id": sessions, "doc_id": docs, "position": [1, 2] * 20, "click": [0, 1] * 20}
+    with elute.read_log(pa.table(columns), item="doc_id", session="session_id") as log:
+        assert log.engine.count_repeats_on_page(log.roles) == 0
 
 
 @pytest.fixture

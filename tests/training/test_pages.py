@@ -21,6 +21,7 @@ from elute.io.features import Features
 from elute.log import read_log
 from elute.training.pages import TrainingPages, _number_places
 from elute.training.task import Inputs, build_task
+from reference.crafted_ids import craft_pairs
 
 
 def features_of(rows: list[dict[str, Any]]) -> Features:
@@ -67,6 +68,19 @@ def logs(draw: st.DrawFn) -> list[dict[str, Any]]:
                 ids = {"session_id": session, "query_id": query, "doc_id": f"d{doc}", "position": position}
                 rows.append({**ids, "click": draw(st.integers(0, 1)), "score": number / 4})
     return draw(st.permutations(rows))
+
+
+def test_pages_made_up_to_share_a_hash_are_told_apart() -> None:
+    """Session and query are such pairs: by their hashes alone, all were one page of eighty places."""
+    rows = [
+        {"session_id": s, "query_id": q, "doc_id": f"d{p}", "position": p, "click": p % 2, "score": n + p / 4}
+        for n, (s, q) in enumerate(craft_pairs(40))
+        for p in (1, 2)
+    ]
+    features = features_of(rows)
+    pages = posed(pa.Table.from_pylist(rows), features, "upe")
+    assert pages.documents.shape == (40, 2)
+    assert as_set(pages) == plain(rows, features)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -80,40 +80,44 @@ class _Query:
         opened.connection.register("elute_documents", _number_rows(features.key))
         opened.connection.register("elute_factors", _number_rows(factors))
         page = (session,) if roles.query is None else (session, roles.query)
-        self._page = f"hash({_qualify(page)})"
+        self._page = _qualify(page)
         self._where = quoting.where_clause(
             f"log.{quoting.name(column)} IS NOT NULL" for column in dict.fromkeys((*roles.ids, *self.key))
         )
         self.lost = f"SELECT count(*) FROM {opened.relation} WHERE {quoting.name(session)} IS NULL"
         self.shape = (
-            "SELECT count(*), max(elute_length) FROM (SELECT count(*) AS elute_length "
+            "SELECT count(*), max(elute_length), count(DISTINCT elute_page) < count(*) FROM "
+            f"(SELECT count(*) AS elute_length, hash({self._page}) AS elute_page "
             f"FROM {opened.relation} AS log {self._where} GROUP BY {self._page})"
         )
-        columns = {
-            "page": self._page,
+        self._columns = {
             "position": f"({cast_to_number(opened, asked.position)})::BIGINT",
             "click": f"({cast_to_number(opened, str(roles.click))})::UTINYINT",
             "document": "coalesce(elute_documents.elute_row, -1)",
             "factor": "coalesce(elute_factors.elute_row, -1)",
         }
         if asked.score is not None:
-            columns["score"] = f"coalesce(({cast_to_number(opened, asked.score)})::FLOAT, 'nan'::FLOAT)"
+            self._columns["score"] = f"coalesce(({cast_to_number(opened, asked.score)})::FLOAT, 'nan'::FLOAT)"
         joins = f"{_join('elute_documents', self.key)} {_join('elute_factors', factors.column_names)}"
-        self.rows = (
-            f"SELECT {', '.join(f'{expression} AS {name}' for name, expression in columns.items())} "
-            f"FROM {opened.relation} AS log {joins} {self._where} ORDER BY {_SORTED}"
-        )
+        self._joined = f"FROM {opened.relation} AS log {joins} {self._where}"
         self.unknown = (
             f"SELECT {_qualify(self.key)} FROM {opened.relation} AS log {_join('elute_documents', self.key)} "
             "WHERE elute_documents.elute_row IS NULL ORDER BY ALL LIMIT 1"
         )
+
+    def read_rows(self, by_value: bool) -> str:
+        """Page after page. `by_value`: two pages have one hash, so that hashes do not tell them apart."""
+        page = f"dense_rank() OVER (ORDER BY {self._page})::UBIGINT" if by_value else f"hash({self._page})"
+        columns = {"page": page, **self._columns}
+        selected = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
+        return f"SELECT {selected} {self._joined} ORDER BY {_SORTED}"
 
 
 def _read(opened: DuckDBSource, query: _Query, storage: Storage) -> TrainingPages:
     """Fill the arrays, some rows at a time, and look for what cannot be used on the way."""
     with opened.translate_errors():
         nameless = opened.connection.execute(query.lost).fetchall()[0][0]
-        pages, longest = opened.connection.execute(query.shape).fetchall()[0]
+        pages, longest, collide = opened.connection.execute(query.shape).fetchall()[0]
     if nameless:
         session = query.asked.roles.session
         raise EluteError(f"{opened.label}: '{session}' is null in {nameless:,} rows, which then belong to no page")
@@ -131,7 +135,7 @@ def _read(opened: DuckDBSource, query: _Query, storage: Storage) -> TrainingPage
             array[...] = nothing
     flaws = _Flaws()
     with opened.translate_errors():
-        reader = opened.connection.sql(query.rows).to_arrow_reader(_ROWS)
+        reader = opened.connection.sql(query.read_rows(by_value=bool(collide))).to_arrow_reader(_ROWS)
         for page, place, rows in _number_places(reader):
             flaws.add(rows, page, place)
             found.documents[page, place] = rows["document"]

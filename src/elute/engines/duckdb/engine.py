@@ -8,6 +8,7 @@ are compared by value every time.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -184,14 +185,15 @@ class DuckDBEngine(KeyedRows):
         )
 
     def count_repeats_on_page(self, roles: Roles) -> int:
-        """A page is a session and, where there is one, a query."""
+        """A page is a session and, where there is one, a query. Hashed with a number that is drawn for each run: ids
+        cannot be made up to look like repeats."""
         if roles.session is None:
             return 0
         page = dict.fromkeys((roles.session, *((roles.query,) if roles.query else ()), *roles.item))
         rows = self._source.query_row(
             f"SELECT coalesce(sum(n - 1), 0)::BIGINT FROM (SELECT count(*) AS n FROM {self._source.relation} "
             f"{quoting.where_clause(f'{quoting.name(c)} IS NOT NULL' for c in page)} "
-            f"GROUP BY hash({quoting.names(page)}))"
+            f"GROUP BY hash({secrets.randbits(63)}, {quoting.names(page)}))"
         )
         return int(rows[0])
 
