@@ -82,3 +82,23 @@ def test_what_was_temporary_is_removed_where_nothing_unwinds(tmp_path: Path) -> 
         os.kill(process.pid, signal.SIGINT)
         process.communicate(timeout=20)
     assert not (tmp_path / "left").exists()
+
+
+def test_no_virtual_machine_is_left_behind(tmp_path: Path) -> None:
+    """A Spark whose machine takes forever to start; like the real one, it does not hear of Ctrl-C."""
+    pytest.importorskip("pyspark")
+    started = tmp_path / "started"
+    submit = tmp_path / "bin" / "spark-submit"
+    submit.parent.mkdir()
+    submit.write_text(f"#!/bin/sh\ntouch {started}\nexec sleep 600\n")
+    submit.chmod(0o755)
+    command = [sys.executable, "-c", "from elute.cli import main; main()", "check", "log.parquet", "--engine", "spark"]
+    environment = {**os.environ, "SPARK_HOME": str(tmp_path)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        while not started.exists():
+            assert process.poll() is None, process.stderr
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)  # ends when nobody holds the other end any more
+    assert process.returncode == 130
+    assert said.endswith("elute: interrupted\n")

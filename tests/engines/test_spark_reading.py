@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import elute
-from elute.engines.spark import source
+from elute.engines.spark import session
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -112,9 +112,9 @@ def test_a_session_of_its_own_is_private(monkeypatch: pytest.MonkeyPatch) -> Non
     """What elute would set, were there no session."""
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
-    own = source._keep_private()
+    own = session._keep_private()
     assert own["spark.driver.bindAddress"] == own["spark.driver.host"] == "127.0.0.1"
     assert stat.S_IMODE(Path(own["spark.local.dir"]).stat().st_mode) == 0o700
     monkeypatch.setenv("SPARK_LOCAL_IP", "192.0.2.1")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/somewhere")
-    assert source._keep_private() == {}
+    assert session._keep_private() == {}

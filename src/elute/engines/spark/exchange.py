@@ -14,8 +14,8 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 
 from elute._util import scratch
+from elute.engines.spark.errors import translate_errors
 from elute.engines.spark.frame import SparkFrame, restore_unsigned
-from elute.engines.spark.source import translate_errors
 from elute.errors import EluteError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from elute.cells.filters import Filters, choose_position, describe_text
 from elute.cells.roles import Roles
 from elute.engines.duckdb.connection import connect
 from elute.engines.duckdb.expression import Expression, parse, try_on_rows
+from elute.engines.spark.errors import translate_errors
 from elute.engines.spark.frame import SparkFrame, duckdb_type, sql
-from elute.engines.spark.source import translate_errors
 from elute.engines.sql import quoting, values
 from elute.errors import EluteError
 

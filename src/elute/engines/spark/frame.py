@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from elute.cells.filters import Filters
 from elute.cells.roles import Roles
+from elute.engines.spark.errors import translate_errors
 from elute.engines.spark.id_hash import SparkIdHash, place_columns
-from elute.engines.spark.source import open_frame, translate_errors
+from elute.engines.spark.source import open_frame
 from elute.engines.spark.worker import Batches
 from elute.engines.sql import values
 from elute.errors import EluteError
