@@ -18,7 +18,7 @@ from elute.results.watched import ALARMS
 
 DAYS = 16
 FIELDS = {
-    *("folder", "every", "period", "code", "kind", "message", "where", "observed", "expected", "p", "do"),
+    *("folder", "every", "period", "since", "code", "kind", "message", "where", "observed", "expected", "p", "do"),
 }  # fmt: skip
 
 
@@ -92,7 +92,8 @@ def test_lost_clicks_page_the_right_people(quiet: Path, tmp_path: Path) -> None:
     assert (alarm["period"], alarm["observed"]) == (name_day(DAYS), 0)
     assert alarm["expected"] > 20
     assert alarm["p"] < 1e-4
-    assert f"day = {name_day(DAYS)}" in alarm["do"]
+    assert f"day >= {name_day(DAYS)}" in alarm["do"]
+    assert alarm["since"] == alarm["period"]
     metrics = read_metrics((tmp_path / "elute.prom").read_text())
     assert metrics["elute_watch_alarms", ()] == 1
     for code in ALARMS:
@@ -103,6 +104,19 @@ def test_lost_clicks_page_the_right_people(quiet: Path, tmp_path: Path) -> None:
     assert text.code == 4
     assert "Alarm" in text.out
     assert "position 3" in text.out
+
+
+def test_what_goes_on_is_told_from_its_first_day(quiet: Path, tmp_path: Path) -> None:
+    """Three days without the clicks of a position, one in between with them, and one more: dropped from the first."""
+    folder = copy(quiet, tmp_path / "it")
+    for day, planted in enumerate(({"lost": 3}, {"lost": 3}, {}, {"lost": 3}), DAYS):
+        add_day(folder, day, log_of(day, **planted))
+    found = elute.watch(folder)
+    (alarm,) = [one for one in found.alarms if one["code"] == "no_clicks"]
+    assert (alarm["period"], alarm["since"]) == (name_day(DAYS + 3), name_day(DAYS))
+    assert f"day >= {name_day(DAYS)}" in alarm["do"]
+    assert alarm["message"].endswith(f"as since {name_day(DAYS)}")
+    assert {one["since"] for one in found.earlier_alarms if one["code"] == "no_clicks"} == {name_day(DAYS)}
 
 
 _SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)')

@@ -39,7 +39,7 @@ ALARMS: dict[str, tuple[str, str, str]] = {
         "A position has impressions and not one click, where the baseline lets clicks expect.",
         "Users do not stop clicking overnight: most likely its clicks are no longer tracked. A fit would take the"
         " position for unseen.",
-        "Repair the tracking of that position. Leave the period out meanwhile: '--drop \"day = ...\"'.",
+        "Repair the tracking of that position. Leave out what lacks them meanwhile: '--drop \"day >= ...\"'.",
     ),
     "missing_parts": (
         "There are fewer parts than the sequence of keys lets expect: a period is missing, or parts of one are.",

@@ -10,7 +10,7 @@ import pyarrow as pa
 from scipy.special import stdtrit
 
 from elute._util.text import to_one_line
-from elute.watching.alarms import Alarm
+from elute.watching.alarms import Alarm, join_rows
 from elute.watching.calendar import count_missing, read_times
 from elute.watching.changes import LEAST, WEEK, JudgedPeriods, find_level, judge, name_changed
 from elute.watching.faults import RowShares, find_faults
@@ -55,6 +55,7 @@ def judge_periods(
         alarms[at] += find_faults(seen, factors, shares, names[at], missing[at], at, before)
         alarms[at] += raise_alarms(found, row, names[at])
         alarms[at].sort(key=lambda alarm: alarm.kind != "fault")  # which may be what made the changes
+    join_rows(alarms, WEEK)
     return found, alarms
 
 
