@@ -229,6 +229,8 @@ class Fit(Result):
         if caution:
             word = "Nearly no debiasing" if fields["debiases"] else "No debiasing"
             return Card("warn", word, sentence, figures)
+        if fields.get("score", {}).get("verdict") == "contradicted":
+            return Card("bad", "Contradicted", sentence, figures)
         if fields.get("rung", "known") != "known":
             return Card("warn", "Fitted, not precisely known", sentence, figures)
         return Card("good", "Fitted", sentence, figures)

@@ -17,11 +17,17 @@ _RUNGS = {
 
 def describe_knowledge(fields: Mapping[str, Any]) -> str:
     """From `rung` and `precision` of a check or a fit; empty where these were not measured. A fit that trusts a score
-    says what that is worth instead: what items link is not what it rests on."""
-    if fields.get("score") is not None:
-        rests = "" if fields.get("assumption") is None else f" {fields['assumption']['sentence']}"
-        return f"{fields['score']['sentence']}{rests}"
+    says first what that is worth."""
     known = fields.get("precision")
+    if fields.get("score") is not None:
+        said = [fields["score"]["sentence"]]
+        said += [] if fields.get("assumption") is None else [fields["assumption"]["sentence"]]
+        if known is not None and fields["score"]["verdict"] != "contradicted":
+            share, target = format_share(known["impressions_known_share"]), known["target_log_se"]
+            said.append(
+                f"If so, propensities of {share} of the impressions are known to a standard error of {target:g}."
+            )
+        return " ".join(said)
     if fields.get("rung") not in _RUNGS or known is None:
         return ""
     words = [f"{_RUNGS[fields['rung']]} (those of {format_share(known['impressions_known_share'])} of the impressions"]

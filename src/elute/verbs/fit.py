@@ -193,6 +193,9 @@ def fit(
         monotone=assumed.monotone or None,
         at_most="; ".join(assumed.at_most) or None,
     )
+    if isinstance(estimator, ScoreAdjusted) and counts is not None:  # it does not rest on what items link
+        known = measure_placed(sample_counts(counts, None), estimator.propensity_, estimator.propensity_log_se_)
+        rung = find_rung(True, known, estimator.score_test_.verdict != "holds")
     found.summary |= {"rung": rung, "precision": None if known is None else known.to_dict()}
     if bounded and known is not None:
         across = find_bounds(known, assumed, progress)

@@ -29,7 +29,7 @@ _WIDTH, _NARROW = 20, 14
 """Of a bar; beside a column more."""
 
 
-_VERDICTS = {"holds": ("✓", "green"), "contradicted": ("✗", "red"), "untestable": ("!", "yellow")}
+_DOUBTS = {"contradicted": ("✗", "red"), "untestable": ("!", "yellow")}
 """Of what a score is trusted to be."""
 
 _STYLES = {"apart": "red", "linked": "red", "loose": "yellow", "known": "green"}
@@ -98,7 +98,7 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     if knowledge and not fit.summary["baseline"]:
         sign, style = LOOKS[fit.summary["rung"]].sign, _STYLES[fit.summary["rung"]]
         if "score" in fit.summary:
-            sign, style = _VERDICTS[fit.summary["score"]["verdict"]]
+            sign, style = _DOUBTS.get(fit.summary["score"]["verdict"], (sign, style))
         text.append(f"{sign if estimator.converged_ else '!'} {knowledge}\n", style=style)
     text.append(f"{how} ({estimator.seconds_:.2f} s), log-likelihood {estimator.log_likelihood_:,.1f}.", style="bold")
     if estimator.reason_:
