@@ -206,3 +206,23 @@ def _true_value(log: pa.Table, truth: pa.Table) -> float:
     rows = log.to_pylist()
     total = sum(PROPENSITIES[row["position"] - 1] * ranked[row["query_id"]][row["position"] - 1] for row in rows)
     return float(total / len({row["session_id"] for row in rows}))
+
+
+def test_values_that_are_too_small_show_no_loss() -> None:
+    """Each page once, so that weights are cut off where documents were seen least. The other way round is better: cut
+    off, it looks worse."""
+    best = {(f"q{n}", doc): 0.1 + 0.3 * at for n in range(400) for at, doc in enumerate("abc")}
+    rng, rows = np.random.default_rng(3), []
+    for (query, doc), r in best.items():
+        at = 1 + "abc".index(doc), int(rng.integers(1, 4))
+        rows += [(query, doc, k, "phone", int(rng.random() < r * 0.2 ** (k - 1))) for k in at]
+    log = as_table(rows)
+    look = {(k, "phone"): 0.2 ** (k - 1) for k in (1, 2, 3)}
+    orders = rank({query: ["c", "b", "a"] for query, _ in best})
+    other = rank({query: ["b", "c", "a"] for query, _ in best})
+    found = elute.value(log, known_look(log, look), [orders, other], estimator="ips-clipped", bias=BIAS).to_dict()
+    row = found["rankings"][1]
+    by = {one["estimator"]: one for one in row["estimators"]}
+    assert by["snips"]["verdict"] == "better" and by["ips-clipped"]["difference_high"] < 0
+    assert {row["verdict"], row["verdict_all"], by["ips-clipped"]["verdict"]} == {"cannot tell"}
+    assert row["by_query"]["losers"] == 0 and {one["verdict"] for one in found["between"]} == {"cannot tell"}

@@ -17,7 +17,7 @@ from elute.valuing.findings.queries import find_effects
 from elute.valuing.inputs.examination import Examination
 from elute.valuing.inputs.rankings import Ranking
 from elute.valuing.inputs.traffic import read_traffic
-from elute.valuing.worth.contrasts import contrast
+from elute.valuing.worth.contrasts import contrast, judge
 from elute.valuing.worth.find import Setting, find_worth
 from elute.valuing.worth.influence import find_covariance
 from elute_reproduce.value.worlds import DOCS, PLACES, Truth, ValueWorld, count
@@ -83,7 +83,7 @@ def try_log(truth: Truth, rng: np.random.Generator) -> LogOutcome:
     for name in list_estimators(setting.seen):
         one = contrast(find_worth(name, setting, valued))
         value, difference = one.values[1], one.differences[0]
-        verdict = {"better": 1, "worse": -1, "cannot tell": 0}[difference.verdict]
+        verdict = {"better": 1, "worse": -1, "cannot tell": 0}[judge(difference, name)]
         found[name] = ValueOutcome(
             value.value - target,
             value.low <= target <= value.high,

@@ -13,8 +13,8 @@ from elute.valuing.findings.queries import FALSE_DISCOVERY, GROUPS, QueryEffects
 from elute.valuing.inputs.exposure import Exposure
 from elute.valuing.inputs.rankings import Names, Ranking
 from elute.valuing.inputs.traffic import PageTraffic
-from elute.valuing.worth.contrasts import NOTHING, Contrasts, ValueInterval, to_number
-from elute.valuing.worth.estimators import ASSUMPTIONS
+from elute.valuing.worth.contrasts import NOTHING, Contrasts, ValueInterval, judge, to_number
+from elute.valuing.worth.estimators import ASSUMPTIONS, TOO_SMALL
 
 LOGGED = "logged"
 
@@ -60,13 +60,13 @@ def describe_ranking(
         "name": exposure.ranking.name,
         **value.to_dict(),
         **difference.to_dict("difference", "difference_low", "difference_high"),
-        "verdict": difference.verdict,
+        "verdict": judge(difference, estimator),
         "valued_share": share_pages(exposure.valued, exposure.traffic),
         "worst": to_number(max(whole.low + limits.low, 0.0)),
         "best": to_number(whole.high + limits.high),
         "difference_worst": to_number(reach.low),
         "difference_best": to_number(reach.high),
-        "verdict_all": reach.verdict,
+        "verdict_all": judge(reach, estimator),
         "unvalued": count_reasons(exposure),
         "estimators": [_describe_estimator(name, one, number) for name, one in every.items()],
         "metrics": None,
@@ -88,7 +88,7 @@ def _describe_estimator(name: str, found: Contrasts, number: int) -> dict[str, A
         **value.to_dict(),
         **difference.to_dict("difference", "difference_low", "difference_high"),
         "se": to_number(difference.se),
-        "verdict": difference.verdict,
+        "verdict": judge(difference, name),
     }
 
 
@@ -128,13 +128,14 @@ def _describe_groups(effects: QueryEffects, traffic: PageTraffic) -> list[dict[s
     return out
 
 
-def describe_between(main: Contrasts | None, rankings: list[Ranking]) -> list[dict[str, Any]]:
-    """Of the second over the first."""
+def describe_between(main: Contrasts | None, rankings: list[Ranking], estimator: str) -> list[dict[str, Any]]:
+    """Of the second over the first; nothing can be told where both are too small."""
     if main is None:
         return []
     out = []
     for (a, b), one in main.between.items():
         turned = ValueInterval(-one.value, one.se, -one.high, -one.low)
         ends = turned.to_dict("difference", "difference_low", "difference_high")
-        out.append({"ranking": rankings[b].name, "over": rankings[a].name, **ends, "verdict": turned.verdict})
+        verdict = "cannot tell" if estimator in TOO_SMALL else turned.verdict
+        out.append({"ranking": rankings[b].name, "over": rankings[a].name, **ends, "verdict": verdict})
     return out

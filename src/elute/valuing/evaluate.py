@@ -28,7 +28,7 @@ from elute.valuing.inputs.rankings import Names, Ranking, RankingSource
 from elute.valuing.inputs.traffic import PageTraffic
 from elute.valuing.worth.clusters import ClickClusters, spread_by_query, widen_by_clusters
 from elute.valuing.worth.contrasts import Contrasts, contrast
-from elute.valuing.worth.estimators import ASSUMPTIONS, OF_AFFINE, OF_ITEMS, Clip, find_posterior
+from elute.valuing.worth.estimators import ASSUMPTIONS, OF_AFFINE, OF_ITEMS, TOO_SMALL, Clip, find_posterior
 from elute.valuing.worth.features import value_by_features
 from elute.valuing.worth.find import Setting, Worth, find_worth
 from elute.valuing.worth.resample import resample
@@ -116,12 +116,14 @@ def evaluate(given: ValueInputs, wanted: ValueOptions, progress: Progress = sile
     main = worths.get(wanted.estimator)
     all_of = np.ones_like(queries)
     over_all = main if main is not None and queries.all() else find(wanted.estimator, all_of)
+    losses = wanted.estimator not in TOO_SMALL
     effects = [
-        None if main is None else find_effects(main, row + 1, setting, queries) for row in range(len(given.rankings))
+        None if main is None else find_effects(main, row + 1, setting, queries, losses)
+        for row in range(len(given.rankings))
     ]
     fields: dict[str, Any] = {
         "rankings": _describe_rankings(given, setting, wanted, contrasts, contrast(over_all, few), over_all, effects),
-        "between": describe_between(contrasts.get(wanted.estimator), given.rankings),
+        "between": describe_between(contrasts.get(wanted.estimator), given.rankings, wanted.estimator),
         "valued_share": share_pages(queries, traffic),
         "pages": int(traffic.pages.sum()),
         "queries": traffic.n_queries,

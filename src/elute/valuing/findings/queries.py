@@ -54,8 +54,8 @@ class QueryEffects(NamedTuple):
         return np.asarray((self.q_value <= FALSE_DISCOVERY) & (self.difference < 0))
 
 
-def find_effects(worth: Worth, row: int, setting: Setting, queries: Flags) -> QueryEffects:
-    """Of one ranking, by its `row` in the values, over the valued queries."""
+def find_effects(worth: Worth, row: int, setting: Setting, queries: Flags, losses: bool = True) -> QueryEffects:
+    """Of one ranking, by its `row` in the values, over the valued queries. `losses`: whether values can show one."""
     traffic, seen = setting.traffic, setting.seen
     base, which = worth.base[row - 1], worth.values.which[row]
     total = worth.by_query[row] - worth.by_query[base]
@@ -85,7 +85,8 @@ def find_effects(worth: Worth, row: int, setting: Setting, queries: Flags) -> Qu
         z = np.abs(difference) / se
     tested = queries & (traffic.clicks >= FEWEST_CLICKS) & (se > 0)
     q_value = np.full(traffic.n_queries, np.nan)
-    q_value[tested] = adjust(2.0 * ndtr(-z[tested]))
+    p = np.where(losses | (difference > 0), 2.0 * ndtr(-z), 1.0)
+    q_value[tested] = adjust(p[tested])
     of_group = np.bincount(group[queries], total[queries], len(GROUPS)).astype(np.float64)
     return QueryEffects(difference, se, q_value, group, of_group, np.sqrt(own_group * dispersion + shared_group))
 

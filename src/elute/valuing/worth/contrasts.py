@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from elute.valuing.worth.estimators import TOO_SMALL
 from elute.valuing.worth.find import Worth
 
 Floats = NDArray[np.float64]
@@ -73,6 +74,12 @@ def contrast(worth: Worth, clusters: int | None = None) -> Contrasts:
     values = [_make(float(worth.value[row]), float(worth.covariance[row, row]), alone) for row in range(rankings + 1)]
     between = {(a - 1, b - 1): one for (a, b), one in zip(pairs[rankings:], found[rankings:], strict=True)}
     return Contrasts(values, found[:rankings], between)
+
+
+def judge(difference: ValueInterval, estimator: str) -> Verdict:
+    """What a difference from what was shown says by this estimator: values that are too small show no loss."""
+    lost = difference.verdict == "worse" and estimator in TOO_SMALL
+    return "cannot tell" if lost else difference.verdict
 
 
 def find_point(covariance: Floats, clusters: int | None = None) -> float:

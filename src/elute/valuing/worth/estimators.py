@@ -41,6 +41,9 @@ ASSUMPTIONS = {
 }
 """What each takes for granted."""
 
+TOO_SMALL = frozenset({"ips-clipped"})
+"""Those whose values are too small, so that they cannot show that a ranking loses."""
+
 OF_ITEMS = ("model", "ips", "ips-clipped", "snips", "dr")
 OF_AFFINE = ("ips", "ips-clipped", "snips")
 """Those that need no posterior, which trust bias leaves none."""
