@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,16 @@ from scipy.stats import t as student
 from value_worlds import as_table, draw_rows, known_look, pose_value, rank
 
 import elute
+from elute.fits.fit import Fit
 from elute.simulation import toy
 from elute.simulation.grades import PROPENSITIES
 from elute.valuing.findings.experiment import plan_test
-from elute.valuing.findings.metrics import _measure
+from elute.valuing.findings.metrics import _measure, measure_metrics
 from elute.valuing.findings.queries import adjust, find_effects
 from elute.valuing.worth.contrasts import ValueInterval, contrast
 from elute.valuing.worth.find import find_worth
+from elute_reproduce.value.runs import pose_setting
+from elute_reproduce.value.worlds import DOCS, PLACES, Truth, ValueWorld, count
 
 ORDERS = {"x": ["d", "a", "b"], "y": ["c", "b", "d"]}
 BIAS = "position,context"
@@ -89,7 +93,12 @@ def test_metrics_are_those_of_a_plain_page() -> None:
     ideal = look[0] * r["c"] + look[1] * r["b"]
     success = {"x": 1 - (1 - r["c"]) * (1 - look[1] * r["a"]), "y": 1 - (1 - r["b"]) * (1 - look[1] * r["a"])}
     assert found[0] == pytest.approx(
-        [np.mean(list(dcg.values())), np.mean([v / ideal for v in dcg.values()]), np.mean(list(success.values()))]
+        [
+            np.mean(list(dcg.values())),
+            np.mean([v / ideal for v in dcg.values()]),
+            np.mean(list(success.values())),
+            np.mean([dcg["x"], dcg["y"] + look[2] * r["c"]]),
+        ]
     )
     assert found[1][0] == pytest.approx(look[0] * r["a"] + look[1] * r["b"])
 
@@ -209,20 +218,44 @@ def _true_value(log: pa.Table, truth: pa.Table) -> float:
 
 
 def test_values_that_are_too_small_show_no_loss() -> None:
-    """Each page once, so that weights are cut off where documents were seen least. The other way round is better: cut
-    off, it looks worse."""
-    best = {(f"q{n}", doc): 0.1 + 0.3 * at for n in range(400) for at, doc in enumerate("abc")}
-    rng, rows = np.random.default_rng(3), []
-    for (query, doc), r in best.items():
-        at = 1 + "abc".index(doc), int(rng.integers(1, 4))
-        rows += [(query, doc, k, "phone", int(rng.random() < r * 0.2 ** (k - 1))) for k in at]
-    log = as_table(rows)
-    look = {(k, "phone"): 0.2 ** (k - 1) for k in (1, 2, 3)}
-    orders = rank({query: ["c", "b", "a"] for query, _ in best})
-    other = rank({query: ["b", "c", "a"] for query, _ in best})
-    found = elute.value(log, known_look(log, look), [orders, other], estimator="ips-clipped", bias=BIAS).to_dict()
+    """Weights are cut off where documents were seen least: the better ranking looks worse."""
+    log, fit = _show_twice()
+    rankings = [_rank_all("cba"), _rank_all("bca")]
+    found = elute.value(log, fit, rankings, estimator="ips-clipped", bias=BIAS).to_dict()
     row = found["rankings"][1]
     by = {one["estimator"]: one for one in row["estimators"]}
     assert by["snips"]["verdict"] == "better" and by["ips-clipped"]["difference_high"] < 0
     assert {row["verdict"], row["verdict_all"], by["ips-clipped"]["verdict"]} == {"cannot tell"}
     assert row["by_query"]["losers"] == 0 and {one["verdict"] for one in found["between"]} == {"cannot tell"}
+
+
+def test_metrics_say_of_clicks_what_the_clicks_say() -> None:
+    """A ranking by chance on a sparse log of a good ranker: the posterior alone, which takes documents that were hardly
+    shown for those shown at their places, is far off."""
+    truth = Truth(ValueWorld(queries=400, pages=8_000, strong=True, large=False), 0)
+    truth.ranking = np.random.default_rng(5).permuted(np.tile(np.arange(DOCS), (400, 1)), axis=1)[:, :PLACES]
+    setting = pose_setting(truth, *count(truth.draw(np.random.default_rng(0))))
+    valued = setting.exposures[0].valued
+    anchor = find_worth("snips", setting, valued)
+    model, snips = (contrast(find_worth(name, setting, valued)).differences[0] for name in ("model", "snips"))
+    found = measure_metrics(setting, setting.told, valued, PLACES, anchor)[1]
+    assert abs(model.value - snips.value) > 2 * snips.se
+    assert found["dcg"]["difference"] == pytest.approx(snips.value, abs=0.3 * snips.se)
+    wide = found["dcg"]["difference_high"] - found["dcg"]["difference_low"]
+    assert wide == pytest.approx(snips.high - snips.low, rel=0.25)
+    assert {one["verdict"] for one in found.values()} == {"worse"}
+
+
+def _show_twice() -> tuple[pa.Table, Fit]:
+    """400 queries whose documents were shown twice each, the better the lower; with the true propensities."""
+    rng, rows = np.random.default_rng(3), []
+    for query, (place, doc) in product(range(400), enumerate("abc", 1)):
+        shown = place, int(rng.integers(1, 4))
+        r = 0.3 * place - 0.2
+        rows += [(f"q{query}", doc, k, "phone", int(rng.random() < r * 0.2 ** (k - 1))) for k in shown]
+    log = as_table(rows)
+    return log, known_look(log, {(k, "phone"): 0.2 ** (k - 1) for k in (1, 2, 3)})
+
+
+def _rank_all(order: str) -> pa.Table:
+    return rank({f"q{query}": list(order) for query in range(400)})

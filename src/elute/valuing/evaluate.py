@@ -138,6 +138,10 @@ def evaluate(given: ValueInputs, wanted: ValueOptions, progress: Progress = sile
         "under": [value_under(one, given.log, setting, given.names, queries) for one in wanted.under],
         "notes": [*notes, *_caution(fit, seen, setting)],
     }
+    if queries.any() and setting.posterior is not None:
+        measured = measure_metrics(setting, setting.told, queries, wanted.at, worths[DEFAULT])
+        for row, metrics in zip(fields["rankings"], measured, strict=True):
+            row["metrics"] = metrics
     if queries.any():
         _add_findings(fields["rankings"], given, setting, wanted, contrasts[wanted.estimator], queries, progress)
     return Found(fields, tabulate(effects, queries, given))
@@ -170,10 +174,7 @@ def _add_findings(
     queries: Flags,
     progress: Progress,
 ) -> None:
-    """Metrics; and, where they are wanted, draws of the log and the test that would be needed."""
-    if setting.posterior is not None:
-        for row, metrics in zip(rows, measure_metrics(setting, setting.told, queries, wanted.at), strict=True):
-            row["metrics"] = metrics
+    """Where they are wanted, draws of the log and the test that would be needed."""
     if wanted.bootstrap is not None:
         clusters = wanted.clusters
         rows_of = None if clusters is None else clusters.list_rows(given.counts)

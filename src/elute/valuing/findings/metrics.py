@@ -4,6 +4,10 @@ These are no sums over clicks, so that the posterior is drawn from: relevance of
 propensities (normal, with their covariance), and pages (each with a weight that is an exponential draw, the Bayesian
 bootstrap). An interval is the middle 95% of what the draws give; of a difference, of the differences.
 
+On sparse logs the posterior leans on its prior, and its draws are off. Clicks a page are known without a prior too (the
+`anchor`), and serve as a control: in every draw they are replaced by a draw of the anchor's, and each metric moves with
+them, by its slope on clicks a page over the draws.
+
 The discounts are the fit's own: how likely each place is looked at, over the first place's. With d_k for the k-th
 place:
 
@@ -16,6 +20,7 @@ Of what was shown, each place has the mean relevance of what stood there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,7 +32,7 @@ from elute.kernels.jit import jit
 from elute.valuing.inputs.exposure import KEPT
 from elute.valuing.worth.contrasts import to_number
 from elute.valuing.worth.estimators import ItemPosterior
-from elute.valuing.worth.find import Setting
+from elute.valuing.worth.find import Setting, Worth
 from elute.valuing.worth.influence import DENSE, find_covariance
 
 Floats = NDArray[np.float64]
@@ -36,6 +41,7 @@ Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
 METRICS = ("dcg", "ndcg", "success")
+_AT_MOST = (math.inf, 1.0, 1.0)
 DRAWS = 200
 QUERIES = 1_000
 """At most, drawn by their pages."""
@@ -59,9 +65,11 @@ class _Part(NamedTuple):
     queries: Ints
 
 
-def measure_metrics(setting: Setting, told: list[ItemPosterior], queries: Flags, at: int) -> list[dict[str, Any]]:
+def measure_metrics(
+    setting: Setting, told: list[ItemPosterior], queries: Flags, at: int, anchor: Worth
+) -> list[dict[str, Any]]:
     """The field `metrics` of what was shown and of each ranking; `told`: the posterior as each ranking has it. `at`:
-    how many places count."""
+    how many places count. `anchor`: clicks a page over these queries, by an estimator that needs no prior."""
     traffic = setting.traffic
     rng = np.random.default_rng(_SEED)
     chosen, count = _choose_queries(traffic.pages, queries, rng)
@@ -71,17 +79,32 @@ def measure_metrics(setting: Setting, told: list[ItemPosterior], queries: Flags,
     holds = [_renumber(one.item[part.slot], part.items, order) for one in setting.exposures]
     each = [_prepare(one, part) for one in told]
     draw = _draw_propensities(setting, rng)
-    drawn, bases = np.zeros((len(told) + 1, len(METRICS), DRAWS)), np.zeros((len(told), len(METRICS), DRAWS))
+    mine, shown = np.zeros((2, len(told), len(METRICS) + 1, DRAWS))
     at_item = number, part.begin, np.arange(len(part.items)), part.offsets, part.factor, part.impressions
     at_slot = part.slots, traffic.factor[part.slot], traffic.shown[part.slot]
     for turn in range(DRAWS):
         alpha, weight, luck = draw(), rng.standard_gamma(count), rng.bit_generator.random_raw()
-        for row, (held, prepared) in enumerate(zip(holds, each, strict=True), 1):
+        for row, (held, prepared) in enumerate(zip(holds, each, strict=True)):
             r = _draw_relevance(prepared, part, alpha, setting.seen.usable, np.random.default_rng(luck))
             found = _measure(*at_item, *at_slot, held, traffic.place, alpha, r, at, traffic.pages[part.queries], weight)
-            drawn[row, :, turn], bases[row - 1, :, turn] = found
-    drawn[0] = bases[0]
-    return [_summarise(drawn[row], bases[max(row - 1, 0)], row) for row in range(len(drawn))]
+            mine[row, :, turn], shown[row, :, turn] = found
+    out = []
+    for row, (values, base) in enumerate(zip(mine, shown, strict=True)):
+        pair = np.ix_((0, row + 1), (0, row + 1))
+        clicks = rng.multivariate_normal(anchor.value[[0, row + 1]], anchor.covariance[pair], DRAWS, method="eigh").T
+        base, values = _move_to(clicks, base, values)
+        out += [_summarise(base, base)] * (row == 0) + [_summarise(values, base)]
+    return out
+
+
+def _move_to(clicks: Floats, base: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """The metrics of what was shown and of a ranking, had each draw had these clicks a page."""
+    apart = values - base
+    spread = apart[-1] - apart[-1].mean()
+    slope = apart[:-1] @ spread / max(spread @ spread, 1e-300)
+    moved = (of[:-1] + np.outer(slope, own - of[-1]) for of, own in zip((base, values), clicks, strict=True))
+    first, second = moved
+    return first, second
 
 
 def _take_queries(setting: Setting, queries: Ints) -> _Part:
@@ -109,14 +132,14 @@ def _prepare(posterior: ItemPosterior, part: _Part) -> tuple[Floats, Floats, Flo
     return posterior.shape[part.items], weight * part.impressions, prior * posterior.lean[part.cell]
 
 
-def _summarise(values: Floats, base: Floats, row: int) -> dict[str, Any]:
+def _summarise(values: Floats, base: Floats) -> dict[str, Any]:
     out = {}
-    for at, name in enumerate(METRICS):
-        apart = values[at] - base[at] if row else np.zeros(DRAWS)
-        low, high = np.quantile(values[at], _ENDS)
+    for name, most, value, before in zip(METRICS, _AT_MOST, values, base, strict=True):
+        apart = value - before
+        low, high = np.clip(np.quantile(value, _ENDS), 0.0, most)
         down, up = np.quantile(apart, _ENDS)
         verdict = "better" if down > 0 else "worse" if up < 0 else "cannot tell"
-        fields = {"value": values[at].mean(), "low": low, "high": high}
+        fields = {"value": value.mean().clip(0.0, most), "low": low, "high": high}
         fields |= {"difference": apart.mean(), "difference_low": down, "difference_high": up}
         out[name] = {key: to_number(float(value)) for key, value in fields.items()} | {"verdict": verdict}
     return out
@@ -178,8 +201,8 @@ def _measure(
     pages: Floats,
     weight: Floats,
 ) -> tuple[Floats, Floats]:
-    """The three metrics of a ranking and of what was shown, over the queries drawn."""
-    mine, theirs, total = np.zeros(3), np.zeros(3), 0.0
+    """The three metrics and clicks a page, of a ranking and of what was shown, over the queries drawn."""
+    mine, theirs, total = np.zeros(4), np.zeros(4), 0.0
     reach = np.zeros(at)
     stood, mean = np.zeros(place.shape[0]), np.zeros(place.shape[0])
     for number in range(chosen.shape[0]):
@@ -196,25 +219,29 @@ def _measure(
             for cell in range(cells[item], cells[item + 1]):
                 stood[cell_factor[cell]] += impressions[cell]
                 mean[cell_factor[cell]] += impressions[cell] * relevance[item]
-        got = was = 0.0
+        got = was = clicks = clicked = 0.0
         miss, missed = 1.0, 1.0
         for slot in range(first, last):
             t = factor[slot]
+            share = shown[slot] / pages[query]
+            r = relevance[holds[slot]] if holds[slot] >= 0 else mean[t] / stood[t] if holds[slot] == KEPT else 0.0
+            p, q = alpha[t] * r, alpha[t] * mean[t] / stood[t]
+            clicks += share * p
+            clicked += share * q
             if place[t] < at:
-                share = shown[slot] / pages[query]
-                r = relevance[holds[slot]] if holds[slot] >= 0 else mean[t] / stood[t] if holds[slot] == KEPT else 0.0
-                got += share * alpha[t] * r
-                was += share * alpha[t] * mean[t] / stood[t]
-                miss *= 1.0 - share * min(alpha[t] * r, 1.0)
-                missed *= 1.0 - share * min(alpha[t] * mean[t] / stood[t], 1.0)
+                got += share * p
+                was += share * q
+                miss *= 1.0 - share * min(p, 1.0)
+                missed *= 1.0 - share * min(q, 1.0)
         ideal = 0.0
         look = np.sort(reach)[::-1]
         for k in range(min(at, best.shape[0])):
             ideal += look[k] * best[k]
         first_look = max(reach.max(), 1e-12)
-        for out, sums, none in ((mine, got, miss), (theirs, was, missed)):
+        for out, sums, none, every in ((mine, got, miss, clicks), (theirs, was, missed, clicked)):
             out[0] += weight[number] * sums / first_look
             out[1] += weight[number] * (sums / ideal if ideal > 0.0 else 1.0)
             out[2] += weight[number] * (1.0 - none)
+            out[3] += weight[number] * every
         total += weight[number]
     return mine / total, theirs / total
