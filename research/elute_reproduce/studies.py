@@ -41,6 +41,7 @@ STUDIES: dict[str, str] = {
     "score-adjusted": "clicks adjusted for the logging policy's score: propensities, intervals, tests of it",
     "watch": "false alarms of a watch over daily parts, and days until it tells of changes",
     "value": "what rankings would earn: bias, coverage and errors by world, and on real clicks",
+    "value-metrics": "whether intervals of DCG, nDCG and success of rankings hold",
     "cmip-figure1": "relevance of two click models against the logging policy's ranks",
     "cmip-figure2": "seven click models: what is known in advance, and perplexity under another policy",
     "cmip-table1": "which metrics predict perplexity under another policy",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from elute_reproduce.study import Study
-from elute_reproduce.value import study, worlds
-from elute_reproduce.value.worlds import DOCS, PLACES, Truth, ValueWorld, count
+from elute_reproduce.value import metrics, study, worlds
+from elute_reproduce.value.worlds import DOCS, PLACES, DrawnLog, Truth, ValueWorld, count
 
 
 @pytest.mark.parametrize("user", ["pbm", "trust", "dbn"])
@@ -43,3 +43,24 @@ def test_a_small_run(monkeypatch: pytest.MonkeyPatch) -> None:
     result = study.run(Study()).to_dict()
     assert {row["by"] for row in result["compared"]} >= {"truth", "snips", "model", "click rates", "replay"}
     assert len(result["claims"]) == 8
+
+
+def test_metrics_as_they_are() -> None:
+    """The truth that the study of metrics compares with, on one page that can be worked out by hand."""
+    truth = Truth(ValueWorld(1, 1, True, False), 0)
+    truth.relevance[0] = np.arange(DOCS) / DOCS
+    truth.ranking[0] = np.arange(PLACES)
+    drawn = DrawnLog(np.array([0]), np.arange(DOCS)[None, ::-1][:, :PLACES], np.zeros((1, PLACES), np.bool_))
+    new, logged = metrics.measure_truth(truth, *count(drawn), np.array([True]))
+    r = np.arange(DOCS)[::-1][:PLACES] / DOCS
+    dcg, look = sum(x / k for k, x in enumerate(r, 1)), 1 / np.arange(1, PLACES + 1)
+    assert logged == pytest.approx([dcg, 1.0, 1 - np.prod(1 - r * look)])
+    assert new[1] == pytest.approx(new[0] / dcg)
+
+
+def test_a_small_run_of_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "RUNS", 2)
+    monkeypatch.setattr(metrics, "SIZES", {"small": (20, 1_500)})
+    result = metrics.run(Study()).to_dict()
+    assert {row["metric"] for row in result["compared"]} == {"dcg", "ndcg", "success"}
+    assert len({row["world"] for row in result["compared"]}) == 6 and len(result["claims"]) == 4

@@ -36,7 +36,7 @@ def run(study: Study) -> Reproduction:
     sampling = 2 * float(np.sqrt(0.95 * 0.05 / RUNS))
     return Reproduction(
         name="value",
-        title="What would another ranking earn? JointValues and their intervals",
+        title="What would another ranking earn? Values and their intervals",
         source="The estimators and intervals of `elute value`",
         settings=(
             f"{RUNS} logs from each of {len(worlds)} worlds: queries of {DOCS} documents, {PLACES} on a page by a "

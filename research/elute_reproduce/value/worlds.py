@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DOCS, PLACES = 12, 8
-_LOOK = np.arange(1.0, PLACES + 1) ** -1.0
+LOOK = np.arange(1.0, PLACES + 1) ** -1.0
 _TRUST = 0.3 / np.arange(1, PLACES + 1)
 _GO_ON, _LEAVE = 0.85, 0.6
 """The DBN's user goes on after a place with this probability; leaves satisfied after a click, times relevance."""
@@ -95,9 +95,9 @@ class Truth:
         """P(click) at every place of some pages."""
         r = self.relevance[query[:, None], order]
         if self.world.user == "pbm":
-            return np.asarray(r * _LOOK)
+            return np.asarray(r * LOOK)
         if self.world.user == "trust":
-            return np.asarray(_LOOK * (r + (1 - r) * _TRUST))
+            return np.asarray(LOOK * (r + (1 - r) * _TRUST))
         look = np.cumprod(
             np.concatenate((np.ones((len(r), 1)), _GO_ON * (1 - _LEAVE * r[:, :-1] ** 2)), axis=1), axis=1
         )
