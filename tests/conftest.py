@@ -36,11 +36,18 @@ SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow."""
+    """Mark what is slow. What has no group of its own goes with its file: what a file's tests share is made once."""
     for item in items:
         module, _, name = item.nodeid.partition("::")
         if module in SLOW or f"{module}::{name.partition('[')[0]}" in SLOW:
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(module))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: some tests wait, for a server, for Spark, for a command."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.fixture(scope="session")

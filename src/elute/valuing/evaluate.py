@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elute.cells.counts import Counts
+from elute.cells.counts import Counts, sum_by_item
+from elute.estimate.models.pbm import FEW_CLICKS
 from elute.estimate.priors.dispersion import measure_dispersion
 from elute.estimate.solve.problem import total_by_factor
 from elute.fits.fit import Fit
@@ -220,6 +221,12 @@ def _caution(fit: Fit, seen: Examination, setting: Setting) -> list[str]:
         notes.append("the fit is of another log: errors of its propensities are taken as independent of each other")
     if seen.errors == "none":
         notes.append("propensities are given, and taken as known exactly")
+    cells = setting.traffic.cells
+    if setting.posterior is not None and np.median(sum_by_item(cells.offsets, cells.clicks)) < FEW_CLICKS:
+        notes.append(
+            f"half of the documents or more have fewer than {FEW_CLICKS} clicks: the best order that nDCG divides by "
+            "is the prior's guess, and its intervals do not hold; go by dcg"
+        )
     loose = seen.known & (np.nan_to_num(seen.log_se) > _ROUGH)
     if loose.any() and seen.errors == "this log":
         share = setting.traffic.shown[loose[setting.traffic.factor]].sum() / setting.traffic.shown.sum()
