@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from elute.verbs.counting.count import Counted, count
     from elute.verbs.counting.sql import Statement, sql
     from elute.verbs.counting.watch import watch
+    from elute.verbs.export import Exported, export
     from elute.verbs.fit import fit
     from elute.verbs.follow import follow
     from elute.verbs.judge import Judged, judge
@@ -69,6 +70,7 @@ _HOMES = {
     "Counts": "elute.cells.counts",
     "DLA": "elute.estimate.models.dla",
     "EluteError": "elute.errors",
+    "Exported": "elute.verbs.export",
     "Fit": "elute.fits.fit",
     "Following": "elute.repair.looks.following",
     "Harvest": "elute.estimate.models.harvest",
@@ -98,6 +100,7 @@ _HOMES = {
     "cmip": "elute.auditing.cmip.metric",
     "convert": "elute.verbs.convert",
     "count": "elute.verbs.counting.count",
+    "export": "elute.verbs.export",
     "fit": "elute.verbs.fit",
     "follow": "elute.verbs.follow",
     "generic_identifiability": "elute.identify.generic.identifiability",
@@ -130,6 +133,7 @@ __all__ = [
     "Counted",
     "Counts",
     "EluteError",
+    "Exported",
     "Fit",
     "Following",
     "Harvest",
@@ -158,6 +162,7 @@ __all__ = [
     "cmip",
     "convert",
     "count",
+    "export",
     "fit",
     "follow",
     "generic_identifiability",

@@ -52,7 +52,7 @@ def test_the_help_shows_the_flow_and_then_the_rest() -> None:
     flow, beside = page.split("The flow:")[1].split("Beside it:")
     listed = [re.findall(r"^  (\w+)  +\S", part, re.MULTILINE) for part in (flow, beside)]
     assert listed[0] == FLOW
-    assert {"convert", "count", "simulate", "train", "rank", "reproduce", "demo", "explain"} <= set(listed[1])
+    assert {"convert", "count", "simulate", "train", "rank", "export", "reproduce", "demo", "explain"} <= set(listed[1])
     assert {*listed[0], *listed[1]} == set(main.commands)
 
 

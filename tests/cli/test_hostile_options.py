@@ -40,6 +40,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "convert": ("LOG", "--from", "sessions", "--out", "converted.parquet"),
     "train": ("LOG", "--features", "nowhere.txt", "--learner", "naive", "--model", "lightgbm", "--out", "ranker"),
     "rank": ("fit", "--features", "LOG", "--out", "scores.parquet"),
+    "export": ("fit", "--out", "ranker.onnx"),
     "simulate": ("--data", "LETOR", "--sessions", "5", "--out", "simulated.parquet"),
     "value": ("LOG", "--fit", "fit", "--ranking", "nowhere.csv"),
     "watch": ("LOG",),

@@ -113,13 +113,13 @@ KINDS: dict[str, FileKind] = {
     "audit": FileKind("audit.json", ("report {world}/log.parquet --audit {it} --out {out}.html",)),
     "network": FileKind(
         "network",
-        ("rank {it} --features {world}/letor.txt --out {out}.parquet",),
+        ("rank {it} --features {world}/letor.txt --out {out}.parquet", "export {it} --out {out}.onnx"),
         ("train.json", "ranker.npz"),
         "train.json",
     ),
     "trees": FileKind(
         "trees",
-        ("rank {it} --features {world}/letor.txt --out {out}.parquet",),
+        ("rank {it} --features {world}/letor.txt --out {out}.parquet", "export {it} --out {out}.onnx"),
         ("train.json", "ranker.txt"),
         "train.json",
     ),

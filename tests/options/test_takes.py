@@ -36,8 +36,8 @@ from elute.options.takes import declares, takes
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     name: getattr(elute, name)
-    for name in ("audit", "check", "cmip", "convert", "count", "fit", "judge", "merge", "rank", "read_log", "report")
-} | {name: getattr(elute, name) for name in ("simulate", "swap", "train")}
+    for name in ("audit", "check", "cmip", "convert", "count", "export", "fit", "judge", "merge", "rank", "read_log")
+} | {name: getattr(elute, name) for name in ("report", "simulate", "swap", "train")}
 
 JUNK: tuple[object, ...] = (object(), b"x", 1j, float("nan"), {1: 2}, [None], 10**400, "", "\x00", "\udcff")
 """What no option may be."""

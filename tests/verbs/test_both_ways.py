@@ -286,7 +286,7 @@ def test_count(sound: Path, tmp_path: Path) -> None:
     compare(elute.check(daily, last=1, drop="day = 1"), "check", daily, "--last", 1, "--drop", "day = 1")
 
 
-def test_train_and_rank(sparse: Path, tmp_path: Path) -> None:
+def test_train_rank_and_export(sparse: Path, tmp_path: Path) -> None:
     pytest.importorskip("lightgbm")
     out, scores = tmp_path / "ranker", tmp_path / "scores.parquet"
     asked: dict[str, Any] = {"learner": "naive", "model": "lightgbm", "steps": 5}
@@ -301,6 +301,9 @@ def test_train_and_rank(sparse: Path, tmp_path: Path) -> None:
     ranker = elute.train(sparse, LETOR, out, **known, validation=LETOR)
     compare(ranker, "train", sparse, *searched, "--max-position", 5, "--validation", LETOR, "--out", out)
     compare(elute.rank(ranker, LETOR, scores), "rank", out, "--features", LETOR, "--out", scores)
+    pytest.importorskip("onnx")
+    served = tmp_path / "ranker.onnx"
+    compare(elute.export(ranker, served), "export", out, "--out", served)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def results(demo_logs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
         "simulate": simulated,
         "train": ranker,
         "rank": elute.rank(ranker, LETOR),
+        "export": elute.export(ranker, folder / "ranker.onnx"),
         "convert": elute.convert(ubi, "ubi", folder / "ubi.parquet"),
         "count": elute.count(broken, folder / "counts"),
     }
@@ -61,6 +62,7 @@ VERBS = (
     "simulate",
     "train",
     "rank",
+    "export",
     "convert",
     "count",
 )

@@ -33,6 +33,7 @@ BESIDE = {
     "watch": "What changed in a folder of parts, period by period, and is it more than chance?",
     "train": "Learn a ranker from the clicks of a log and features of its documents.",
     "rank": "Score documents with a ranker that `elute train` left in DIR; a higher score ranks higher.",
+    "export": "Write a ranker that `elute train` left in DIR as ONNX, for search engines and model servers.",
     "simulate": "A click log whose truth is known: real documents and grades, a policy that ranks, a user who clicks.",
     "reproduce": "Run a published table or figure again: published and measured values side by side.",
     "demo": "Simulate a sound and a broken log, check both, repair the broken one by a merge and by swaps that are "

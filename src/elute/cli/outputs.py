@@ -49,7 +49,7 @@ def _list_inputs(command: click.Command, given: dict[str, Any]) -> Iterator[obje
     """Paths, and whatever else names a file that is there: --relevance takes a column or a file."""
     for param in command.params:
         value = given.get(param.name or "")
-        if param.name == "folder" and command.name == "rank":
+        if param.name == "folder" and command.name in ("rank", "export"):
             yield from _list_ranker(value)
             continue
         if param.name not in (*OUTPUTS, "spill") and (isinstance(param.type, click.Path) or _is_there(value)):
@@ -57,7 +57,7 @@ def _list_inputs(command: click.Command, given: dict[str, Any]) -> Iterator[obje
 
 
 def _list_ranker(folder: object) -> Iterator[object]:
-    """Scores may lie beside the ranker that gave them."""
+    """Scores, and other forms of a ranker, may lie beside it."""
     from elute.verbs.rank import list_read
 
     yield from list_read(str(folder))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,39 +149,53 @@ def seal_ranker(folder: Path) -> Seals:
 
 def load(folder: Path) -> Ranker:
     """The ranker in a folder; a network needs numpy alone, trees need LightGBM."""
+    return load_ranker(folder, read_summary(folder))
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """The fields of `train.json`, beside which the ranker is as it was written."""
     try:
-        fields = read_json(folder / SUMMARY, TRAINED, "what `elute.train` writes", _AGAIN)
+        fields: dict[str, Any] = read_json(folder / SUMMARY, TRAINED, "what `elute.train` writes", _AGAIN)
     except FileNotFoundError:
         raise EluteError(f"{folder} has no {SUMMARY}; train a ranker into it with `elute.train`") from None
     require_sealed(folder, fields.get("files"), SUMMARY, _AGAIN)
-    return load_ranker(folder, fields)
+    return fields
 
 
-def load_ranker(folder: Path, fields: dict[str, Any]) -> Ranker:
-    """The ranker that these fields of `train.json` describe."""
-    features, key = tuple(fields["features"]), tuple(fields["key"])
+def read_ranker(folder: Path, fields: dict[str, Any]) -> Arrays | str:
+    """The network that these fields of `train.json` describe, as arrays, or its trees, as LightGBM writes them."""
     trees = fields["model"] == "lightgbm"
     path = folder / (TREES if trees else NETWORK)
     try:
-        return Ranker(features, key, (_load_trees if trees else _load_network)(path, len(features)))
-    except Damaged as error:
-        raise EluteError(f"{path} is not a ranker that elute wrote ({error}); {_AGAIN}") from None
+        return read_trees(path, len(fields["features"])) if trees else _read_network(path, len(fields["features"]))
+    except Damaged as problem:
+        raise _refuse(path, problem) from None
 
 
-def _load_network(path: Path, n_features: int) -> Callable[[NDArray[np.float32]], NDArray[Any]]:
+def load_ranker(folder: Path, fields: dict[str, Any]) -> Ranker:
+    """What scores by the ranker that these fields of `train.json` describe."""
+    found = read_ranker(folder, fields)
+    score = _run_trees(found, folder / TREES) if isinstance(found, str) else partial(numpy_scores, found)
+    return Ranker(tuple(fields["features"]), tuple(fields["key"]), score)
+
+
+def _read_network(path: Path, n_features: int) -> Arrays:
     arrays = read_arrays(path)
     require_network(arrays, n_features)
-    return lambda features: numpy_scores(arrays, features)
+    return arrays
 
 
-def _load_trees(path: Path, n_features: int) -> Callable[[NDArray[np.float32]], NDArray[Any]]:
+def _run_trees(written: str, path: Path) -> Callable[[NDArray[np.float32]], NDArray[Any]]:
     try:
         import lightgbm
     except ImportError as error:
         raise MissingExtra("this ranker", "LightGBM", "trees") from error
-    written = read_trees(path, n_features)
     try:
         model = lightgbm.Booster(model_str=written)
     except lightgbm.basic.LightGBMError as error:
-        raise Damaged(str(error)) from None
+        raise _refuse(path, error) from None
     return lambda features: np.asarray(model.predict(features))
+
+
+def _refuse(path: Path, problem: Exception) -> EluteError:
+    return EluteError(f"{path} is not a ranker that elute wrote ({problem}); {_AGAIN}")

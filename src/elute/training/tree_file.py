@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,18 @@ _TREE = {*_OF_TREE, *_OF_SPLITS, *_ALSO_OF_SPLITS, *_ALSO_OF_LEAVES}
 _CODES = ("split_feature", "decision_type", "left_child", "right_child")
 
 
+class TreeRows(NamedTuple):
+    """A split a row, the first being the root; children below 0 are leaves, −1 the first."""
+
+    feature: Ints
+    threshold: NDArray[np.float64]
+    kind: Ints
+    """LightGBM's `decision_type`, of bits: 2, what is missing goes left; 4, zeros are missing; 8, NaN is."""
+    left: Ints
+    right: Ints
+    leaf: NDArray[np.float64]
+
+
 def read_trees(path: Path, n_features: int) -> str:
     """The trees of a file, which fit together and split by features below `n_features`."""
     try:
@@ -59,6 +72,20 @@ def read_trees(path: Path, n_features: int) -> str:
     _check_header(header, n_features)
     end = _check_blocks(trees, header["tree_sizes"], n_features)
     return (head + trees[:end] + _END + b"\n").decode("ascii")
+
+
+def split_trees(written: str) -> list[TreeRows]:
+    """The trees of what `read_trees` gave."""
+    blocks = written.removesuffix(_END.decode() + "\n").split("Tree=")[1:]
+    return [_parse_tree(dict(line.partition("=")[::2] for line in block.split("\n")[1:])) for block in blocks]
+
+
+def _parse_tree(lines: dict[str, str]) -> TreeRows:
+    def row(name: str) -> NDArray[np.float64]:
+        return np.array(lines[name].split(" ") if lines.get(name) else [], np.float64)
+
+    feature, kind, left, right = (row(name).astype(np.int64) for name in _CODES)
+    return TreeRows(feature, row("threshold"), kind, left, right, row("leaf_value"))
 
 
 def _check_header(lines: dict[str, str], n_features: int) -> None:
