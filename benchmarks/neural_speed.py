@@ -19,10 +19,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from elute.neural import joint
+from elute.neural import joint, simulator
 from elute.neural.learner import Learner
 from elute.neural.learners import build_learner
-from elute.neural.losses import sigmoid_loss, softmax_loss
+from elute.neural.losses import softmax_loss
 from elute.neural.networks import PAPER
 from elute.neural.sources import Offline, SimulatedLists, build_simulated_lists
 
@@ -62,9 +62,7 @@ def bare(name: str, truth: SimulatedLists, steps: int) -> dict[str, Callable[[],
     def loss(params: Any, x: Any, key: Any) -> Any:
         total = softmax_loss(PAPER.scores(params["ranker"], x, key), clicks, mask)
         if name == "floor of multr":
-            model = params["simulator"]
-            encoded = joint.encode(model["document"], x) + model["position"]
-            return total + sigmoid_loss(joint.score(model["document"], encoded), clicks, mask)
+            return total + simulator.loss(params["simulator"], x, mask, clicks)
         if name == "floor of upe":
             encoded = joint.encode(params["document"], x)
             total += softmax_loss(joint.score(params["document"], encoded), wanted, mask)

@@ -23,7 +23,7 @@ from elute.neural.learner import Learner
 from elute.neural.learners import LEARNERS, build_learner
 from elute.neural.learners.gradient_reversal import GradientReversal
 from elute.neural.learners.ipw import IPW
-from elute.neural.learners.multr import MULTR, doubly_robust_targets
+from elute.neural.learners.multr import MULTR
 from elute.neural.learners.naive import Naive
 from elute.neural.learners.observation_dropout import ObservationDropout
 from elute.neural.learners.pairwise_debias import PairwiseDebias
@@ -63,7 +63,8 @@ CASES: dict[str, tuple[Learner, Plain, int]] = {
     "rem": (RegressionEM(network=NET), rem_plain, 0),
     "pairwise-debias": (PairwiseDebias(network=NET), pairs_plain, 0),
     "vectorization": (Vectorization(network=NET, dimensions=3), plain.vectorization, 0),
-    "multr": (MULTR(network=NET, clip=0.6, counterfactual=0.5), partial(plain.multr, clip=0.6, weight=0.5), 0),
+    "multr": (MULTR(network=NET, pretraining=3, orders=2), plain.multr, 3),
+    "multr, in advance": (MULTR(network=NET, pretraining=3, orders=2), partial(plain.multr, early=True), 2),
     "two-tower": (ObservationDropout(network=NET), partial(plain.two_tower, objective="sigmoid"), 0),
     "two-tower softmax": (
         ObservationDropout(network=NET, objective="softmax"),
@@ -255,12 +256,6 @@ def test_ipw_with_true_propensities_is_unbiased(objective: Any) -> None:
         wanted = float(losses(np.array([relevance * bias[0]]))[1])
     assert mean[0] == pytest.approx(wanted, rel=1e-6)
     assert abs(mean[1] - wanted) > 0.01
-
-
-def test_doubly_robust_target_is_unbiased_where_nothing_is_clipped() -> None:
-    bias, relevance = np.array([1.0, 0.5, 0.2]), np.array([0.3, 0.9, 0.5])
-    target = doubly_robust_targets(jnp.asarray(bias * relevance), jnp.asarray(bias), jnp.asarray([0.7, 0.1, 0.1]), 0.4)
-    np.testing.assert_allclose(target, [0.3, 0.9, 0.5 * 0.1 + 0.5 * 0.5], rtol=1e-6)
 
 
 def test_dropout_keeps_the_mean_and_is_off_without_a_key() -> None:

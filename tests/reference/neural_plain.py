@@ -194,27 +194,50 @@ def joint(document: Params, position: Floats | None, x: Floats) -> float:
     return float(network(document["network"], m if position is None else m + position)[0])
 
 
-def multr(live: Params, held: Params, pages: list[Shown], clip: float, weight: float) -> float:
-    """Counterfactual lists are those in reverse order."""
+def gru(cell: Params, state: Floats, inputs: Floats) -> Floats:
+    """The next state of a gated recurrent unit (Cho et al. 2014), gate by gate."""
+    n = len(state)
+    given = inputs @ cell["input"] + cell["input_bias"]
+    held = state @ cell["state"] + cell["bias"]
+    reset, update = (sigmoid(given[i * n : (i + 1) * n] + held[i * n : (i + 1) * n]) for i in range(2))
+    new = np.tanh(given[2 * n :] + reset * held[2 * n :])
+    return np.asarray((1 - update) * new + update * state)
+
+
+def simulate(user: Params, documents: Floats, clicks: Floats | None) -> tuple[list[float], list[float]]:
+    """Log odds down a page and its clicks: those given, or, without any, what is more likely than not."""
+    size = len(user["out"]["weight"])
+    vectors = [elu(x @ user["document"]["weight"] + user["document"]["bias"]) for x in documents]
+    context = np.zeros(size)
+    for vector in vectors:
+        context = gru(user["context"], context, vector)
+    cell, state, above = user["page"], np.zeros(size), 0.0
+    odds: list[float] = []
+    found: list[float] = []
+    for k, vector in enumerate(vectors):
+        told = np.concatenate((context, vector, user["position"][k]))
+        own = {**cell, "input_bias": cell["input_bias"] + above * user["click"]}
+        state = gru(own, state, told)
+        odds.append(float((state @ user["out"]["weight"] + user["out"]["bias"])[0]))
+        above = float(odds[-1] > 0) if clicks is None else float(clicks[k])
+        found.append(above)
+    return odds, found
+
+
+def multr(live: Params, held: Params, pages: list[Shown], early: bool = False) -> float:
+    """Random orders are the reverse one; early, dual learning and the simulator's likelihood."""
     relative, losses = np.exp(elu(held["dual"]) - elu(held["dual"])[0]), []
     for page in pages:
-        n, f = len(page.clicks), scores(live, page)
-        targets, elsewhere = np.zeros(n), np.zeros(n)
-        for k in range(n):
-            model, p = held["simulator"], relative[k]
-            imputed = sigmoid(joint(model["document"], model["position"][0], page.x[k]))
-            targets[k] = imputed + (page.clicks[k] - p * imputed) / max(p, clip)
-            there = n - 1 - k
-            elsewhere[k] = sigmoid(joint(model["document"], model["position"][there], page.x[k]))
-            elsewhere[k] /= max(relative[there], clip)
-        model = live["simulator"]
-        clicks = [joint(model["document"], model["position"][k], page.x[k]) for k in range(n)]
-        losses.append(
-            listwise(f, targets)
-            + weight * listwise(f, elsewhere)
-            + dual(live, held, page)
-            + pointwise(np.array(clicks), page.clicks)
-        )
+        n = len(page.clicks)
+        f, weights = scores(live, page), 1 / relative[:n]
+        if early:
+            odds, _ = simulate(live["simulator"], page.x, page.clicks)
+            rest = pointwise(np.array(odds), page.clicks) + listwise(f, weights * page.clicks)
+        else:
+            pseudo = np.array(simulate(held["simulator"], page.x, None)[1])
+            elsewhere = np.array(simulate(held["simulator"], page.x[::-1], None)[1])[::-1]
+            rest = listwise(f, weights * page.clicks) - listwise(f, weights * pseudo) + listwise(f, elsewhere)
+        losses.append(rest + dual(live, held, page))
     return float(np.mean(losses))
 
 

@@ -61,7 +61,7 @@ def test_settings_of_policies(policy: str, setting: str) -> None:
         (learner, setting)
         for learner, made in LEARNERS.items()
         for setting in inspect.signature(made).parameters
-        if setting in ("drop", "reversal", "clip", "counterfactual", "rate", "regularisation", "start", "dimensions")
+        if setting in ("drop", "reversal", "pretraining", "orders", "rate", "regularisation", "start", "dimensions")
     ],
 )
 def test_settings_of_learners(learner: str, setting: str) -> None:

@@ -171,11 +171,9 @@ def describe_settings(
         "64 with ELU; there 256 and 64 with LeakyReLU, and 64 more), the ranker (dropout; there layer norms), one "
         "AdaGrad at .05 (there three at .005, one with weight decay), and the average (every document at every "
         "position; there the list and 16 permutations of it).",
-        "`multr` and `vectorization` are after their papers and differ from them: MULTR's own objective, with a "
-        "simulator trained in advance, is the inverse-propensity loss of real clicks less that of pseudo clicks "
-        "plus the unweighted loss of pseudo clicks, here a clipped doubly robust target and a loss on shuffled "
-        "lists, the simulator learnt along; Vectorization ranks by a base vector that it predicts from features, "
-        "here the mean observation of what was shown.",
+        "`vectorization` is after its paper and differs from it: there the base vector to rank by is predicted from "
+        "features, here it is the mean observation of what was shown. MULTR has no rows here: those of former pages "
+        "had another objective than its paper's, and it has not been trained anew since it has that one.",
         "; ".join(f"{one.name}: {describe_effort(grid)}" for one, grid in zip(sets, grids, strict=True))
         + ". With `--out FOLDER` trainings are kept in `FOLDER/data` and made anew only where data or settings differ; "
         "those of this page lie in `data/` beside it.",

@@ -1,19 +1,20 @@
-"""Model-based learning with doubly robust targets and counterfactual lists (after MULTR, Luo et al. 2023).
+"""Model-based unbiased learning to rank (MULTR, Luo et al. 2023).
 
-MULTR's own paper trains a simulator of clicks in advance and keeps it; its objective is the inverse-propensity loss of
-real clicks, less that of the simulator's pseudo clicks, plus the unweighted loss of pseudo clicks. This learner is not
-that: it has the two parts that the UPE paper names, "counterfactual data augmentation and doubly robust approach", on
-top of dual learning:
+A simulator of users is trained in advance and kept. From then on the ranker's loss is the inverse-propensity loss of
+real clicks, less that of the simulator's pseudo clicks on the same lists, plus the unweighted loss of its pseudo clicks
+on the same documents in random order. The softmax loss is affine in its targets, so that this is one loss with, for the
+document at position k, the target
 
-- A simulator of clicks q(x, k), a network of document and position, learns from the logged clicks.
-- The ranker's target for a shown document is doubly robust (Oosterhuis 2022, for one deterministic ranking): the
-  imputed relevance r̂ = q(x, 1), corrected by what the click says beyond it,
-      t = r̂ + (c - p_k r̂) / max(p_k, τ),   with p₁ = 1.
-  Where p_k ≥ τ this is c / p_k, unbiased whatever the simulator says. Below it, the weight of the click stays
-  bounded by 1/τ, and imputation makes up for what clipping takes away.
-- Counterfactual lists: the same documents in random order, with the clicks the simulator expects there, weighted
-  likewise.
-- Propensities come from the dual problem (Eq. 3b).
+    t = (p₁ / p_k) (c − ĉ) + mean over random orders of ĉ'.
+
+Propensities come from the dual problem (Eq. 3b of the UPE paper). Where the simulator is right, the first term is zero
+on average and the second proportional to relevance, whatever the propensities. Right propensities with a wrong
+simulator are not enough: the two terms estimate relevance at different scales, p₁ and the mean propensity.
+
+What differs from its authors' public code: until the simulator is trained the ranker learns by dual learning, theirs
+waits; the simulator is smaller (one layer before its networks, which read a list in one direction) and is always told
+the logged clicks as it learns, theirs half the time; random orders share one dropout; there are few of them a step
+(theirs: 16 or 256), which changes nothing but noise.
 """
 
 from __future__ import annotations
@@ -24,63 +25,62 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from elute.neural import dual, joint
+from elute.neural import dual, simulator
 from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
-from elute.neural.losses import sigmoid_loss, softmax_loss
+from elute.neural.losses import softmax_loss
 from elute.neural.networks import Key
-from elute.options.kinds import SHARE, Number
+from elute.options.kinds import Whole
 from elute.options.takes import declares
 
 
-@declares(clip=SHARE, counterfactual=Number(0))
+@declares(pretraining=Whole(0), orders=Whole(1))
 @dataclass(frozen=True, kw_only=True)
 class MULTR(Learner):
-    """Ranker on doubly robust and counterfactual targets."""
+    """Ranker on real and pseudo clicks."""
 
-    clip: float = 0.1
-    """τ: the smallest propensity to weigh by, relative to that of position 1."""
-    counterfactual: float = 1.0
-    """Weight of the loss on counterfactual lists."""
+    pretraining: int = 2_500
+    """Steps that the simulator learns for; until then the ranker learns by dual learning."""
+    orders: int = 4
+    """Random orders of the documents of a list, a step."""
 
     def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
-        ranker, document, position = jax.random.split(key, 3)
+        ranker, user = jax.random.split(key)
         return {
             "ranker": self.network.init(ranker, n_features),
             "dual": dual.init(positions),
-            "simulator": {
-                "document": joint.init(document, n_features),
-                "position": joint.init_positions(position, positions),
-            },
+            "simulator": simulator.init(user, n_features, positions),
         }
 
+    def active_groups(self, step: Array) -> dict[str, Array]:
+        return {"simulator": step < self.pretraining}
+
     def loss(self, params: Groups, memory: Memory, seen: View, key: Key | None, step: Array) -> tuple[Array, Memory]:
-        of_order, of_units = (None, None) if key is None else jax.random.split(key)
+        of_units, of_clicks = (None, None) if key is None else jax.random.split(key)
         scores = self.network.scores(params["ranker"], seen.x, of_units)
-        model = params["simulator"]
-        encoded = joint.encode(model["document"], seen.x)
-        simulated = joint.score(model["document"], encoded + model["position"])
-        chances = jax.nn.sigmoid(joint.score_everywhere(model["document"], encoded, model["position"]))
-        weights = 1 / dual.inverse_propensity(dual.logits(params["dual"]))
-        order = shuffle_places(seen.mask, of_order)
-        targets = doubly_robust_targets(seen.clicks, weights, chances[:, :, 0], self.clip)
-        elsewhere = _take_diagonal(jnp.take_along_axis(chances, order[:, :, None], axis=1)) / jnp.maximum(
-            weights, self.clip
+        weights = dual.inverse_propensity(dual.logits(params["dual"]))
+        early, user = step < self.pretraining, params["simulator"]
+        real = seen.clicks * weights
+        targets = jax.lax.cond(
+            early, lambda: real, lambda: real + self._augment(jax.lax.stop_gradient(user), weights, seen, of_clicks)
         )
-        return (
-            softmax_loss(scores, targets, seen.mask)
-            + self.counterfactual * softmax_loss(jnp.take_along_axis(scores, order, axis=1), elsewhere, seen.mask)
-            + dual.loss(params["dual"], scores, seen)
-            + sigmoid_loss(simulated, seen.clicks, seen.mask)
-        ), memory
+        learnt = jax.lax.cond(
+            early,
+            lambda user: simulator.loss(user, seen.x, seen.mask, seen.clicks),
+            lambda _: jnp.zeros((), seen.x.dtype),
+            user,
+        )
+        return softmax_loss(scores, targets, seen.mask) + dual.loss(params["dual"], scores, seen) + learnt, memory
+
+    def _augment(self, user: simulator.Simulator, weights: Array, seen: View, key: Key | None) -> Array:
+        """What pseudo clicks add to the targets."""
+        shown, *keys = [None] * (self.orders + 1) if key is None else jax.random.split(key, self.orders + 1)
+        here = simulator.draw(user, seen.x, seen.mask, _draw_uniforms(seen.mask, shown))
+        elsewhere = [_draw_shuffled(user, seen, own) for own in keys]
+        return jnp.mean(jnp.stack(elsewhere), axis=0) - weights * here
 
     def log_propensities(self, state: State) -> Array:
         return dual.logits(state.params["dual"])
-
-
-def doubly_robust_targets(clicks: Array, propensities: Array, imputed: Array, clip: float) -> Array:
-    """Targets by document; propensities by position, relative to position 1."""
-    return imputed + (clicks - propensities * imputed) / jnp.maximum(propensities, clip)
 
 
 def shuffle_places(mask: Array, key: Key | None) -> Array:
@@ -92,7 +92,15 @@ def shuffle_places(mask: Array, key: Key | None) -> Array:
     return places
 
 
-def _take_diagonal(by_position: Array) -> Array:
-    """(lists, places, positions): each document at its own place."""
-    own: Array = jnp.diagonal(by_position, axis1=1, axis2=2)
-    return own
+def _draw_shuffled(user: simulator.Simulator, seen: View, key: Key | None) -> Array:
+    """Pseudo clicks on the documents of each list in random order, brought back to the order shown."""
+    of_order, of_clicks = (None, None) if key is None else jax.random.split(key)
+    order = shuffle_places(seen.mask, of_order)
+    x = jnp.take_along_axis(seen.x, order[:, :, None], axis=1)
+    clicks = simulator.draw(user, x, seen.mask, _draw_uniforms(seen.mask, of_clicks))
+    return jnp.take_along_axis(clicks, jnp.argsort(order, axis=1), axis=1)
+
+
+def _draw_uniforms(mask: Array, key: Key | None) -> Array:
+    """Without a key one half: what is more likely than not is clicked."""
+    return jnp.full(mask.shape, 0.5) if key is None else jax.random.uniform(key, mask.shape)
