@@ -29,11 +29,11 @@ from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import sigmoid_loss, softmax_loss
 from elute.neural.networks import Key
-from elute.options.kinds import SHARE, Number
+from elute.options.learners import SETTINGS
 from elute.options.takes import declares
 
 
-@declares(clip=SHARE, counterfactual=Number(0))
+@declares(**SETTINGS["multr"])
 @dataclass(frozen=True, kw_only=True)
 class MULTR(Learner):
     """Ranker on doubly robust and counterfactual targets."""
