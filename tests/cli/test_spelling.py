@@ -87,7 +87,7 @@ def messages(path: Path) -> Iterator[str]:
             yield node.value
 
 
-LIBRARY_ONLY = {"consequence", "n_features", "offsets", "over", "pivot", "ranks", "start", "zero_based"}
+LIBRARY_ONLY = {"consequence", "n_features", "offsets", "pivot", "ranks", "start", "zero_based"}
 """Parameters that no command passes on: only Python users can get them wrong."""
 
 

@@ -19,9 +19,9 @@ from train_worlds import compiled_with_little_optimisation as compiled_with_litt
 
 from elute._util.npz import write_npz
 from elute.auditing.ranking_metrics import err, ndcg
-from elute.cli.verbs.train import LEARNERS
 from elute.neural import learners
 from elute.neural.networks import LINEAR
+from elute.options.learners import SETTINGS
 from elute.training.networks import as_learner
 from elute.training.weights import WEIGHTED
 
@@ -71,9 +71,9 @@ def trained(world: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_the_command_line_knows_every_learner() -> None:
-    assert ("elute", "score-adjusted", *learners.LEARNERS) == LEARNERS
-    assert set(WEIGHTED) <= set(LEARNERS)
-    for name in LEARNERS:
+    assert ("elute", "score-adjusted", *learners.LEARNERS) == tuple(SETTINGS)
+    assert set(WEIGHTED) <= set(SETTINGS)
+    for name in SETTINGS:
         assert as_learner(name, LINEAR, 0.1).network is LINEAR
 
 

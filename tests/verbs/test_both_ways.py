@@ -286,6 +286,16 @@ def test_count(sound: Path, tmp_path: Path) -> None:
     compare(elute.check(daily, last=1, drop="day = 1"), "check", daily, "--last", 1, "--drop", "day = 1")
 
 
+def test_settings_of_learners(sparse: Path, tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    out = tmp_path / "ranker"
+    ranker = elute.train(
+        sparse, LETOR, out, learner="observation-dropout", learner_settings={"drop": 0.25}, model="linear", steps=2
+    )
+    words = ("--learner", "observation-dropout", "--learner-setting", "drop=0.25", "--model", "linear", "--steps", 2)
+    compare(ranker, "train", sparse, "--features", LETOR, *words, "--out", out)
+
+
 def test_train_rank_and_export(sparse: Path, tmp_path: Path) -> None:
     pytest.importorskip("lightgbm")
     out, scores = tmp_path / "ranker", tmp_path / "scores.parquet"

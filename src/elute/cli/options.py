@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -177,3 +178,17 @@ def reads_log(command: Callable[..., None], own: tuple[str, ...] = ()) -> Callab
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
     return wrapped
+
+
+def parse_settings(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    """NAME=VALUE, where a value is JSON, or else text."""
+    found = {}
+    for setting in given:
+        key, sign, value = setting.partition("=")
+        if not sign:
+            raise click.BadParameter(f"'{setting}' is not NAME=VALUE", param=option)
+        try:
+            found[key.replace("-", "_")] = json.loads(value)
+        except (ValueError, RecursionError):
+            found[key.replace("-", "_")] = value
+    return found

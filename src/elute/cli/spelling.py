@@ -16,6 +16,7 @@ _FLAGS = {
     "fits": "fit",
     "form": "format",
     "kind": "from",
+    "learner_settings": "learner-setting",
     "rankings": "ranking",
     "vectors": "bias-features",
 }

@@ -47,7 +47,7 @@ class Host:
         """Some steps, one call of the device each."""
         if learner.whole_log:
             raise EluteError(
-                "this learner adjusts over the whole log, which host batches never show; use `over='batch'`"
+                "this learner adjusts over the whole log, which host batches never show; set 'over' to 'batch'"
             )
         losses = []
         for table, batch in self._gather_batches(_draw_lists(state, steps, size, len(self.documents))):

@@ -17,6 +17,9 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., object])
 
 
+_SETTING = "the setting '{}'"
+
+
 def takes(**own: Kind | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Check the arguments that `OPTIONS` knows, or that are declared here, and refuse in one style:
     `` `seed=` is -1; give a whole number from 0 ``. None: what is called like an option and is another thing."""
@@ -26,7 +29,7 @@ def takes(**own: Kind | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def declares(**own: Kind) -> Callable[[F], F]:
     """The same for a class, or what makes one, with settings of its own (users, policies, learners), which no flag is
     called by: `the setting 'eta' is -1; give a number from 0`."""
-    check = _check({"seed": OPTIONS["seed"], **own}, "the setting '{}'")
+    check = _check({"seed": OPTIONS["seed"], **own}, _SETTING)
 
     def wrap(made: F) -> F:
         if not isinstance(made, type):
@@ -40,6 +43,11 @@ def declares(**own: Kind) -> Callable[[F], F]:
 def take_option(name: str, value: object) -> Any:
     """One option by itself."""
     return _take("`{}=`", name, OPTIONS[name], value)
+
+
+def take_setting(name: str, kind: Kind, value: object) -> Any:
+    """One setting by itself, as `declares` checks it."""
+    return _take(_SETTING, name, kind, value)
 
 
 def _check(kinds: Mapping[str, Kind], called: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

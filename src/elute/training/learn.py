@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ class TrainingOptions:
     hidden: int | Sequence[int] | None = None
     """Units of the hidden layers of a network."""
     dropout: float | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the learner."""
 
     @property
     def rates(self) -> list[float]:
@@ -89,6 +91,7 @@ def train(
         steps, rates = how.steps or _STEPS[how.model], how.rates
         settings = {
             "learner": inputs.learner,
+            "learner_settings": dict(how.own) or None,
             "model": how.model,
             "batch": how.batch,
             "rate": rates[0] if len(rates) == 1 else rates,
@@ -203,6 +206,7 @@ def _train_network(
         settings,
         rate=rate,
         seed=how.seed,
+        own=how.own,
         checkpoint=checkpoint if len(how.rates) == 1 else None,
         progress=advance,
     )

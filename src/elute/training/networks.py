@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,17 +54,20 @@ def learn(
     *,
     rate: float,
     seed: int,
+    own: Mapping[str, Any] = MappingProxyType({}),
     checkpoint: Path | None = None,
     progress: Progress = silent,
 ) -> Learnt:
-    """Train a network. Features are put on one scale first, and the scale becomes part of the ranker."""
+    """Train a network. Features are put on one scale first, and the scale becomes part of the ranker.
+
+    `own`: settings of the learner."""
     scale = LogStandard.fit(as_ranking(task.features.values))
     scaled = _scale_documents(task, scale)
     source = _make_source(task, scaled)
     held: RankingData | HeldOutClicks | None = None if task.validation is None else scale(task.validation)
     if held is None and task.held_out is not None:
         held = task.held_out._replace(features=scaled)
-    model = as_learner(name, network, rate)
+    model = as_learner(name, network, rate, own)
     trained = train(model, source, settings, seed=seed, validation=held, progress=progress, checkpoint=checkpoint)
     arrays: dict[str, NDArray[Any]] = {**export.to_arrays(model, trained.state), "mean": scale.mean, "sd": scale.sd}
     return Learnt(arrays, trained.history, trained.propensities(), model.note)
@@ -90,9 +94,9 @@ def _count_bytes(arrays: tuple[NDArray[Any] | None, ...]) -> int:
     return sum(array.nbytes for array in arrays if array is not None)
 
 
-def as_learner(name: str, network: Network, rate: float) -> Learner:
+def as_learner(name: str, network: Network, rate: float, own: Mapping[str, Any] = MappingProxyType({})) -> Learner:
     """With weighted clicks, inverse propensity weighting is what naive learning is with plain ones."""
-    return named("naive" if name in WEIGHTED else name, network=network, optimiser=Optimiser(rate=rate))
+    return named("naive" if name in WEIGHTED else name, network=network, optimiser=Optimiser(rate=rate), **own)
 
 
 def as_ranking(features: NDArray[np.float32]) -> RankingData:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
@@ -16,6 +16,7 @@ from elute.estimate.scored.rows import ScoreScale
 from elute.fits.propensities import PropensitySource, read_propensities
 from elute.log import ClickLog, LogOptions, LogSource, as_log, read_log
 from elute.options.kinds import SHARE
+from elute.options.learners import take_settings
 from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
@@ -70,6 +71,7 @@ def train(
     out: str | Path,
     *,
     learner: str = "elute",
+    learner_settings: Mapping[str, object] | None = None,
     model: str = "mlp",
     score: ColumnNames | None = None,
     score_scale: ScoreScale | None = None,
@@ -96,17 +98,18 @@ def train(
 ) -> Trained:
     """Learn a ranker from the clicks of a log and features of its documents, into the folder `out`.
 
-    `features`: Parquet with the query and document columns of the log and a numeric column a feature, or LETOR files;
-    `validation` and `test`: the same with grades. `learner`: how to learn; `model`: mlp, linear or lightgbm. `score`
-    (score-adjusted, with its `score_scale`, and upe), `propensities` (ipw) and `randomised` (ipw-random) are what these
-    learners need; `items` is what the learner `elute` takes for one item. `holdout`: a share of the log that is not
-    learnt from; without `validation`, the ranker that orders its clicks best is kept; `by`: sessions, queries, or the
-    last by the column `time`. Of several values of `rate`, the one that validates best is kept. `hidden`, `dropout`: of
-    the network; `clip`: the least propensity that weights take. A page is a session and a query. `columns`: as for
-    `elute.read_log`.
+    `features`: Parquet with the query and document columns of the log and a numeric column a feature, or LETOR
+    files; `validation` and `test`: the same with grades. `learner`: how to learn, some with `learner_settings` by
+    name; `model`: mlp, linear or lightgbm. `score` (score-adjusted, with its `score_scale`, and upe),
+    `propensities` (ipw) and `randomised` (ipw-random) are what these learners need; `items` is what the learner
+    `elute` takes for one item. `holdout`: a share of the log that is not learnt from; without `validation`, the
+    ranker that orders its clicks best is kept; `by`: sessions, queries, or the last by the column `time`. Of
+    several values of `rate`, the one that validates best is kept. `hidden`, `dropout`: of the network; `clip`: the
+    least propensity that weights take. A page is a session and a query. `columns`: as for `elute.read_log`.
     """
     if holdout is None and (by or time) is not None:
         raise EluteError("`by=` and `time=` say what `holdout=` holds out: give that too")
+    own = take_settings(learner, learner_settings)
     named = [name_source(log), as_paths(features), propensities, name_source(randomised)]
     refuse_harm(out, [*named, as_paths(validation), as_paths(test)], folder=True)
     opened = as_log(log, **columns)
@@ -128,7 +131,7 @@ def train(
         inputs = Inputs(
             learner, score, score_scale, known, random, as_paths(validation), as_paths(test), items, held, clip
         )
-        how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk, way, hidden, dropout)
+        how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk, way, hidden, dropout, own)
         fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
     return Trained(fields, Path(out))
 

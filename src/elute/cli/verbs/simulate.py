@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from elute.cli.options import FILES
+from elute.cli.options import FILES, parse_settings
 from elute.cli.progress import Reporter
 from elute.cli.text import print_json
 from elute.cli.types import PathType, typed
@@ -30,20 +29,6 @@ log.truth.parquet beside it has the true relevance of items and propensity of fa
 """
 
 
-def _parse_settings(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
-    """KEY=VALUE, where a value is JSON, or else text."""
-    found = {}
-    for setting in given:
-        key, sign, value = setting.partition("=")
-        if not sign:
-            raise click.BadParameter(f"'{setting}' is not KEY=VALUE", param=option)
-        try:
-            found[key.replace("-", "_")] = json.loads(value)
-        except (ValueError, RecursionError):
-            found[key.replace("-", "_")] = value
-    return found
-
-
 @click.command(epilog=_EPILOG)
 @click.option(
     "--data", multiple=True, required=True, type=FILES, help="Ranking data: LETOR/SVMlight files, or an ULTRA folder."
@@ -51,18 +36,18 @@ def _parse_settings(_: click.Context, option: click.Parameter, given: tuple[str,
 @click.option("--policy", type=click.Choice(POLICIES), default="noisy-oracle", show_default=True, help="Who ranks.")
 @click.option(
     "--policy-setting",
-    metavar="KEY=VALUE",
+    metavar="NAME=VALUE",
     multiple=True,
-    callback=_parse_settings,
+    callback=parse_settings,
     help="For example temperature=0.1.",
 )
 @click.option("--scores", type=PathType(dir_okay=False), help="Parquet of query_id, doc_id, score.")
 @click.option("--user", type=click.Choice(USERS), default="pbm", show_default=True, help="Who clicks.")
 @click.option(
     "--user-setting",
-    metavar="KEY=VALUE",
+    metavar="NAME=VALUE",
     multiple=True,
-    callback=_parse_settings,
+    callback=parse_settings,
     help="For example eta=2, propensities=1/k.",
 )
 @click.option("--sessions", type=typed("sessions"), default=100_000, show_default=True, help="Result pages.")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elute.cli.options import FILES, reads_log
+from elute.cli.options import FILES, parse_settings, reads_log
 from elute.cli.text import print_json
 from elute.cli.types import PathType, of_kind, typed
 from elute.options.kinds import SHARE
+from elute.options.learners import SETTINGS
 from elute.progress import Progress
 from elute.results.invocation import Invocation
 
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from elute.log import ClickLog
-
-LEARNERS = (
-    "elute", "score-adjusted", "naive", "ipw", "ipw-random", "dla", "rem", "pairwise-debias", "vectorization", "multr",
-    "grad-reversal", "observation-dropout", "upe", "upe-mrr", "upe-dcg", "upe-n",
-)  # fmt: skip
-"""As in `elute.neural.learners`, which needs JAX, `elute` and `score-adjusted`; a test compares the two."""
 
 _EPILOG = """\b
 Examples:
@@ -46,7 +41,15 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
 @click.option(
     "--features", multiple=True, type=FILES, required=True, help="Features of the documents: Parquet, or LETOR files."
 )
-@click.option("--learner", type=click.Choice(LEARNERS), default="elute", show_default=True, help="How to learn.")
+@click.option("--learner", type=click.Choice(tuple(SETTINGS)), default="elute", show_default=True, help="How to learn.")
+@click.option(
+    "--learner-setting",
+    "learner_settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=parse_settings,
+    help="Of learners that have settings, for example drop=0.3.",
+)
 @click.option(
     "--model",
     type=click.Choice(["mlp", "linear", "lightgbm"]),

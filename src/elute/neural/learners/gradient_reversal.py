@@ -17,11 +17,11 @@ from elute.neural.learner import Groups, Memory
 from elute.neural.learners.observation_dropout import WIDTH, ObservationDropout
 from elute.neural.losses import sigmoid_loss
 from elute.neural.networks import Key, affine, init_dense
-from elute.options.kinds import PROBABILITY, Number
+from elute.options.learners import SETTINGS
 from elute.options.takes import declares
 
 
-@declares(drop=PROBABILITY, reversal=Number(0))
+@declares(**SETTINGS["grad-reversal"])
 @dataclass(frozen=True, kw_only=True)
 class GradientReversal(ObservationDropout):
     """Two towers, and an adversary that predicts the relevance sigmoid(f) from a position's embedding.

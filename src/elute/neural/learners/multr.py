@@ -30,11 +30,11 @@ from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import softmax_loss
 from elute.neural.networks import Key
-from elute.options.kinds import Whole
+from elute.options.learners import SETTINGS
 from elute.options.takes import declares
 
 
-@declares(pretraining=Whole(0), orders=Whole(1))
+@declares(**SETTINGS["multr"])
 @dataclass(frozen=True, kw_only=True)
 class MULTR(Learner):
     """Ranker on real and pseudo clicks."""

@@ -16,7 +16,7 @@ from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import LossName, get_loss
 from elute.neural.networks import Key, affine, drop_units, init_dense
-from elute.options.kinds import PROBABILITY
+from elute.options.learners import SETTINGS
 from elute.options.takes import declares
 
 WIDTH = 16
@@ -36,7 +36,7 @@ def observation_logits(observation: Groups) -> Array:
     return affine(observation["out"], jax.nn.elu(observation["embedding"]))[:, 0]
 
 
-@declares(drop=PROBABILITY)
+@declares(**SETTINGS["observation-dropout"])
 @dataclass(frozen=True, kw_only=True)
 class ObservationDropout(Learner):
     """Two towers, with the observation tower's output dropped at random: f must explain the click without it.

@@ -17,11 +17,11 @@ from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import disorder, mean_over_lists
 from elute.neural.networks import Key
-from elute.options.kinds import PROBABILITY, Number
+from elute.options.learners import SETTINGS
 from elute.options.takes import declares
 
 
-@declares(rate=PROBABILITY, regularisation=Number(0))
+@declares(**SETTINGS["pairwise-debias"])
 @dataclass(frozen=True, kw_only=True)
 class PairwiseDebias(Learner):
     """Ranker on weighted pairs; ratios t⁺ and t⁻ by position, those of position 1 being 1."""

@@ -12,11 +12,11 @@ from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import sigmoid_loss
 from elute.neural.networks import Key
-from elute.options.kinds import PROBABILITY
+from elute.options.learners import SETTINGS
 from elute.options.takes import declares
 
 
-@declares(rate=PROBABILITY, start=PROBABILITY)
+@declares(**SETTINGS["rem"])
 @dataclass(frozen=True, kw_only=True)
 class RegressionEM(Learner):
     """P(click) = θ_k · sigmoid(f(x)). A click means examined and relevant; without one both are possible.

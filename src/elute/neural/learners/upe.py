@@ -43,7 +43,8 @@ from elute.neural.data import View
 from elute.neural.learner import Groups, Learner, Memory, State
 from elute.neural.losses import attention_rank, softmax_loss
 from elute.neural.networks import Key
-from elute.options.kinds import Flag, OneOf
+from elute.options.kinds import OneOf
+from elute.options.learners import SETTINGS
 from elute.options.takes import declares
 
 _LISTS = 256
@@ -71,13 +72,7 @@ AFTER_PUBLIC_CODE: Mapping[str, Any] = {"target": "clicks", "frozen": False, "av
 truth is known, their propensities are the least wrong."""
 
 
-@declares(
-    average=OneOf(words=("logit", "exponential", "probability")),
-    target=OneOf(words=("logit", "probability", "ratio", "clicks")),
-    over=OneOf(words=("batch", "log")),
-    confounding=OneOf(words=("scores", "mrr", "dcg", "none")),
-    frozen=Flag(),
-)
+@declares(confounding=OneOf(words=("scores", "mrr", "dcg", "none")), **SETTINGS["upe"])
 @dataclass(frozen=True, kw_only=True)
 class UPE(Learner):
     """A ranker weighted by unconfounded propensities."""

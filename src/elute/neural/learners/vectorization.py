@@ -18,11 +18,11 @@ from elute.neural.data import View
 from elute.neural.learner import ROWS, Groups, Learner, Memory, State
 from elute.neural.losses import softmax_loss
 from elute.neural.networks import Key, run
-from elute.options.kinds import PROBABILITY, Whole
+from elute.options.learners import SETTINGS
 from elute.options.takes import declares
 
 
-@declares(dimensions=Whole(1, 10**6), rate=PROBABILITY)
+@declares(**SETTINGS["vectorization"])
 @dataclass(frozen=True, kw_only=True)
 class Vectorization(Learner):
     """Vectors of `dimensions` for documents and positions."""
