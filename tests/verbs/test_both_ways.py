@@ -310,6 +310,8 @@ def test_train_rank_and_export(sparse: Path, tmp_path: Path) -> None:
     searched = ("--features", LETOR, "--model", "lightgbm", "--steps", 3, "--rate", "0.1,0.3", "--clip", 0.2)
     ranker = elute.train(sparse, LETOR, out, **known, validation=LETOR)
     compare(ranker, "train", sparse, *searched, "--max-position", 5, "--validation", LETOR, "--out", out)
+    ranker = elute.train(sparse, LETOR, out, **known, validation=LETOR, naive=True)
+    compare(ranker, "train", sparse, *searched, "--max-position", 5, "--validation", LETOR, "--naive", "--out", out)
     compare(elute.rank(ranker, LETOR, scores), "rank", out, "--features", LETOR, "--out", scores)
     pytest.importorskip("onnx")
     served = tmp_path / "ranker.onnx"

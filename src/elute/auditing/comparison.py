@@ -17,7 +17,7 @@ from elute.auditing.judged import JudgedItems, RankingQuality
 from elute.auditing.labels import Labels, Scores
 from elute.auditing.paired import Interval, mean_by_query
 from elute.auditing.perplexity import Perplexity, finish
-from elute.auditing.policy import orient
+from elute.auditing.policy import orient, rate_by_log
 from elute.auditing.predictions import (
     Predicted,
     Queries,
@@ -39,7 +39,8 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class ModelAudit:
     """What the audit says of one fit. `ranked`: None without labels or queries. `log_likelihood`: of an impression.
-    `in_sample`: the log is the one it was fitted to."""
+    `in_sample`: the log is the one it was fitted to. `less_policy`, `less_click_rate`: its nDCG less that of ranking as
+    the policy did, or by the log's click rates, query by query."""
 
     name: str
     model: str
@@ -54,6 +55,8 @@ class ModelAudit:
     verdict: Verdict
     shifted: Perplexity | None
     notes: tuple[str, ...]
+    less_policy: Interval | None = None
+    less_click_rate: Interval | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON; what is not known, and what JSON cannot write, is null."""
@@ -64,8 +67,10 @@ class ModelAudit:
             "perplexity": _finite_or_none(self.perplexity.mean),
             "perplexity_at": [_finite_or_none(v) for v in self.perplexity.at_rank.tolist()],
             "conditional_perplexity": _finite_or_none(self.conditional.mean),
-            "log_likelihood": {name: _finite_or_none(value) for name, value in self.log_likelihood._asdict().items()},
+            "log_likelihood": _interval_fields(self.log_likelihood),
             **_ranking_fields(self.ranked),
+            "ndcg_less_policy": _interval_fields(self.less_policy),
+            "ndcg_less_click_rate": _interval_fields(self.less_click_rate),
             "cmip": self._cmip_fields(),
             "ood_perplexity": None if self.shifted is None else _finite_or_none(self.shifted.mean),
             "ood_perplexity_at": None
@@ -93,8 +98,8 @@ class ModelAudit:
 @dataclass(frozen=True)
 class Comparison:
     """All models, the one to take, and figures to compare with: `by_rank` is the perplexity of the log's click rate at
-    each rank, `policy` how well the logging policy's own scores rank. `candidates`, with the `impressions` of each
-    query: what the choice was made from."""
+    each rank, `policy` how well the logging policy's own scores rank, `click_rate` the log's click rates. `candidates`,
+    with the `impressions` of each query: what the choice was made from."""
 
     models: tuple[ModelAudit, ...]
     candidates: tuple[Candidate, ...]
@@ -104,6 +109,7 @@ class Comparison:
     by_rank: float
     policy: RankingQuality | None
     judged: int
+    click_rate: RankingQuality | None = None
 
     @property
     def selected(self) -> str | None:
@@ -128,6 +134,7 @@ class Comparison:
             "reference": {
                 "perplexity_by_rank": self.by_rank,
                 **{f"policy_{name}": value for name, value in _ranking_fields(self.policy).items()},
+                **{f"click_rate_{name}": value for name, value in _ranking_fields(self.click_rate).items()},
             },
         }
 
@@ -183,13 +190,16 @@ def compare(
             reach_verdict(known),
             None if elsewhere is None else finish(elsewhere.losses),
             (*_warn_of_merging(subject), *list_notes(in_sample, predicted, elsewhere), *remarks, *tested.notes),
+            None if judged is None else judged.compare_ranking(judged.relevance[number], judged.policy),
+            None if judged is None else judged.compare_ranking(judged.relevance[number], judged.click_rate),
         )
         models.append(found)
         held_out = None if in_sample else predicted.by_query
         candidates.append(Candidate(name, found.verdict, held_out, None if ranked is None else ranked.by_query))
-    policy = None
-    if judged is not None and judged.policy is not None:
-        policy = judged.measure_ranking(judged.policy, judged.scored)
+    policy, click_rate = (
+        None if judged is None or values is None else judged.measure_ranking(values, np.isfinite(values))
+        for values in ((None, None) if judged is None else (judged.policy, judged.click_rate))
+    )
     return Comparison(
         tuple(models),
         tuple(candidates),
@@ -199,6 +209,7 @@ def compare(
         by_rank,
         policy,
         0 if judged is None else len(judged.grade),
+        click_rate,
     )
 
 
@@ -220,6 +231,8 @@ def _judge(
     if labels is None:
         return None, ()
     found = JudgedItems.select(labels, subjects)
+    clicked = rate_by_log(log.counts(), labels)[found.known]
+    found = replace(found, click_rate=clicked if np.isfinite(clicked).any() else None)
     if scores is None:
         return found, labels.notes
     policy, is_rank = orient(scores, labels, log.counts())
@@ -267,6 +280,10 @@ def _ranking_fields(found: RankingQuality | None) -> dict[str, float | None]:
         return dict.fromkeys(("ndcg", "ndcg_low", "ndcg_high", "err", "mrr"))
     ends = {"ndcg": found.ndcg.mean, "ndcg_low": found.ndcg.low, "ndcg_high": found.ndcg.high}
     return {name: _finite_or_none(value) for name, value in {**ends, "err": found.err, "mrr": found.mrr}.items()}
+
+
+def _interval_fields(found: Interval | None) -> dict[str, float | None] | None:
+    return None if found is None else {name: _finite_or_none(value) for name, value in found._asdict().items()}
 
 
 def _finite_or_none(value: float | None) -> float | None:

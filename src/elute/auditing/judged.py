@@ -58,6 +58,8 @@ class JudgedItems:
     grade: Floats
     query: NDArray[np.int64] | None
     policy: Floats | None = None
+    click_rate: Floats | None = None
+    """In the log; NaN where it does not show an item."""
 
     @classmethod
     def select(cls, labels: Labels, fits: Sequence[Subject]) -> JudgedItems:
@@ -110,6 +112,15 @@ class JudgedItems:
         others = err(*lists, highest=float(self.grade.max())), mrr(*lists)
         means = [float(found.by_query[counted].mean()) if counted.any() else math.nan for found in others]
         return RankingQuality(mean_by_query(gains), means[0], means[1], gains)
+
+    def compare_ranking(self, values: Floats, others: Floats | None) -> Interval | None:
+        """How much more nDCG these values have, query by query, over the items that have a value of the others."""
+        rows = None if others is None else np.isfinite(others)
+        first = self.measure_ranking(values, rows)
+        if first is None or others is None:
+            return None
+        second = self.measure_ranking(others, rows)
+        return None if second is None else mean_by_query(first.by_query - second.by_query)
 
     def cmip(self, fit: int, estimator: Name | None, seed: int) -> Cmip:
         """Ranks within queries, permutations within queries, and an interval that counts queries."""

@@ -1,4 +1,5 @@
-"""What the logging policy ranked by: the expected rank of an item (the CMIP paper's r_l), from the log or as given."""
+"""What the logging policy ranked by: the expected rank of an item (the CMIP paper's r_l), from the log or as given.
+And what clicks alone would rank by."""
 
 from __future__ import annotations
 
@@ -20,6 +21,13 @@ def rank_by_log(counts: Counts, place: str) -> Scores | None:
     if expected is None:
         return None
     return Scores(f"the positions of {place}", id_columns(counts.items, counts.items.column_names), -expected)
+
+
+def rate_by_log(counts: Counts, labels: Labels) -> Floats:
+    """Click rates by label, NaN where the log does not show an item: how it ranks for whom clicks are relevance."""
+    clicks = np.add.reduceat(counts.clicks.astype(np.float64), counts.offsets[:-1])
+    at = match(labels.items, id_columns(counts.items, counts.items.column_names))
+    return np.where(at < 0, np.nan, (clicks / counts.item_impressions)[at])
 
 
 def orient(scores: Scores, labels: Labels, counts: Counts) -> tuple[Floats, bool]:

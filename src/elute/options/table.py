@@ -119,6 +119,7 @@ OPTIONS: dict[str, Kind] = {
     "rate": OneOrMore(Number(0, 1e6, (True, False))),
     "hidden": OneOrMore(Whole(1, 65_536)),
     "dropout": Number(0, 1, (False, True)),
+    "naive": Flag(),
     "on_disk": Flag(),
     "resume": Flag(),
     # simulate

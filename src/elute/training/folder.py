@@ -31,6 +31,8 @@ TREES = "ranker.txt"
 SUMMARY = "train.json"
 CHECKPOINT = "checkpoint.npz"
 SETTINGS = "settings.json"
+NAIVE = "naive"
+"""The folder, in that of a ranker, of the one trained beside it on clicks as they are."""
 _AGAIN = "train again"
 
 _MOMENT = record(
@@ -49,9 +51,10 @@ HOLDOUT = record(
     }
 )
 _METRICS, _ERRORS = mapping(number()), mapping(maybe(number(0)))
+_BESIDE = ("logged", "ranker_less_logged", "naive", "ranker_less_naive")
 BASELINE = record(
     {"queries": whole(), "of_queries": whole()},
-    {"logged": _METRICS, "logged_se": _ERRORS, "ranker_less_logged": _METRICS, "ranker_less_logged_se": _ERRORS},
+    {**dict.fromkeys(_BESIDE, _METRICS), **{f"{name}_se": _ERRORS for name in _BESIDE}},
 )
 TRAINED = record(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from elute.log import ClickLog
 from elute.progress import Progress, silent
 from elute.training import folder as folders
 from elute.training import task as tasks
-from elute.training.quality import compare_with_log, measure_quality
-from elute.training.rates import Trial, search_rates
+from elute.training.quality import compare_with_log, compare_with_naive, measure_quality
+from elute.training.rates import Trial, name_stages, search_rates
 from elute.training.task import Inputs, Task
 from elute.training.weights import WEIGHTED
 
@@ -55,6 +55,8 @@ class TrainingOptions:
     dropout: float | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the learner."""
+    naive: bool = False
+    """Train the naive learner too, to compare with."""
 
     @property
     def rates(self) -> list[float]:
@@ -119,7 +121,13 @@ def train(
                 **found.fields,
                 "provenance": asdict(log.provenance()),
             }
-            fields["metrics"], fields["metrics_se"], fields["baselines"] = _measure(task, out, fields)
+            beside = None
+            if how.naive:
+                told = replace(how, own={}, naive=False)
+                said = name_stages(progress, "naive")
+                train(log, features, key, inputs.make_naive(), told, out / folders.NAIVE, resume=resume, progress=said)
+                beside = folders.load(out / folders.NAIVE)
+            fields["metrics"], fields["metrics_se"], fields["baselines"] = _measure(task, out, fields, beside)
             fields["holdout"] = _measure_clicks(task, out, fields, how)
             fields["files"] = folders.seal_ranker(out)
             fields["seconds"] = time.perf_counter() - began
@@ -138,12 +146,19 @@ def _stays_on_disk(log: ClickLog, features: Sequence[str], key: tuple[str, str],
     return how.on_disk or exceeds_memory(feature_bytes(features, key) + _IMPRESSION * log.survey.rows)
 
 
-def _measure(task: Task, out: Path, fields: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """By the ranker as it was written; and beside it, the order in which the log shows the same documents."""
+def _measure(
+    task: Task, out: Path, fields: dict[str, Any], naive: folders.Ranker | None
+) -> tuple[Any, Any, dict[str, Any]]:
+    """By the ranker as it was written; and beside it, the order in which the log shows the same documents, and the
+    naive ranker."""
     ranker = folders.load_ranker(out, fields)
     both = {"validation": task.validation, "test": task.test}
     judged = {name: data for name, data in both.items() if data is not None}
-    return *measure_quality(ranker.score, judged), compare_with_log(ranker.score, judged, task.logged)
+    beside = compare_with_log(ranker.score, judged, task.logged)
+    if naive is not None:
+        for name, found in compare_with_naive(ranker.score, naive.score, judged).items():
+            beside[name] = {"queries": 0, "of_queries": judged[name].n_queries} | beside.get(name, {}) | found
+    return *measure_quality(ranker.score, judged), beside
 
 
 def _measure_clicks(task: Task, out: Path, fields: dict[str, Any], how: TrainingOptions) -> dict[str, Any] | None:
@@ -176,6 +191,10 @@ def _check_options(inputs: Inputs, how: TrainingOptions, resume: bool) -> None:
         raise EluteError("several rates are chosen from by validation; add `validation=`, or `holdout=`")
     if len(how.rates) > 1 and resume:
         raise EluteError("there is no checkpoint of several rates to resume from; give one `rate=`")
+    if how.naive and inputs.learner == "naive":
+        raise EluteError("`learner='naive'` is what `naive=True` compares with; leave one of them out")
+    if how.naive and not inputs.validation and not inputs.test:
+        raise EluteError("`naive=True` compares by grades; add `validation=` or `test=`")
     if how.patience is not None and not inputs.validation and inputs.held_out is None:
         raise EluteError("`patience=` counts validations; add `validation=`, or `holdout=` to validate by clicks")
 

@@ -59,6 +59,20 @@ def compare_with_log(
     return out
 
 
+def compare_with_naive(score: Score, naive: Score, judged: Mapping[str, RankingData]) -> dict[str, dict[str, Any]]:
+    """By set: the same of the ranker that takes clicks as they are, and how much more the other has, query by query."""
+    highest = _find_highest(judged)
+    out: dict[str, dict[str, Any]] = {}
+    for name, data in judged.items():
+        clicked = _measure_lists(data, naive(data.features), highest)
+        ranked = _measure_lists(data, score(data.features), highest)
+        more = {metric: ranked[metric] - clicked[metric] for metric in ranked}
+        out[name] = {}
+        for what, values in (("naive", clicked), ("ranker_less_naive", more)):
+            out[name][what], out[name][f"{what}_se"] = _average(values)
+    return out
+
+
 def _find_highest(judged: Mapping[str, RankingData]) -> int:
     return max((int(data.grades.max()) for data in judged.values()), default=0)
 

@@ -30,7 +30,7 @@ def search_rates(rates: Sequence[float], run: Callable[[float, Progress], Trial]
     chosen, tried, problem = 0.0, [], None
     for rate in rates:
         try:
-            trial = run(rate, _name_stages(progress, f"rate {rate:g}"))
+            trial = run(rate, name_stages(progress, f"rate {rate:g}"))
         except Diverged as error:
             problem = error
             tried.append({"rate": rate, "validation": None})
@@ -43,5 +43,6 @@ def search_rates(rates: Sequence[float], run: Callable[[float, Progress], Trial]
     return Trial(best.fields | {"rate": chosen, "rates": tried}, best.write)
 
 
-def _name_stages(progress: Progress, name: str) -> Progress:
+def name_stages(progress: Progress, name: str) -> Progress:
+    """The same progress, of stages of something with this name."""
     return lambda stage, done, total: progress(f"{name}, {stage}", done, total)

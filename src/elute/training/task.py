@@ -82,6 +82,10 @@ class Inputs:
     clip: float | None = None
     """The least propensity that weights take, the largest one being 1."""
 
+    def make_naive(self) -> Inputs:
+        """The same clicks, and nothing of propensities."""
+        return Inputs("naive", validation=self.validation, test=self.test, held_out=self.held_out)
+
 
 def build_task(
     log: ClickLog,

@@ -90,6 +90,7 @@ def train(
     hidden: int | Sequence[int] | None = None,
     dropout: float | None = None,
     clip: float | None = None,
+    naive: bool = False,
     seed: int = 0,
     on_disk: bool = False,
     resume: bool = False,
@@ -105,7 +106,8 @@ def train(
     `elute` takes for one item. `holdout`: a share of the log that is not learnt from; without `validation`, the
     ranker that orders its clicks best is kept; `by`: sessions, queries, or the last by the column `time`. Of
     several values of `rate`, the one that validates best is kept. `hidden`, `dropout`: of the network; `clip`: the
-    least propensity that weights take. A page is a session and a query. `columns`: as for `elute.read_log`.
+    least propensity that weights take. `naive`: train the naive learner too, into a folder within `out`, and show
+    how much better this one is. A page is a session and a query. `columns`: as for `elute.read_log`.
     """
     if holdout is None and (by or time) is not None:
         raise EluteError("`by=` and `time=` say what `holdout=` holds out: give that too")
@@ -131,7 +133,7 @@ def train(
         inputs = Inputs(
             learner, score, score_scale, known, random, as_paths(validation), as_paths(test), items, held, clip
         )
-        how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk, way, hidden, dropout, own)
+        how = TrainingOptions(model, steps, batch, rate, patience, seed, on_disk, way, hidden, dropout, own, naive)
         fields = train_ranker(opened, as_paths(features), key, inputs, how, Path(out), resume=resume, progress=progress)
     return Trained(fields, Path(out))
 

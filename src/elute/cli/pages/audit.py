@@ -9,6 +9,7 @@ from rich.text import Text
 
 from elute.auditing.comparison import Comparison, ModelAudit
 from elute.auditing.judged import RankingQuality
+from elute.auditing.paired import Interval
 from elute.cli.spelling import spell
 from elute.cli.text import format_count, to_one_line
 
@@ -23,6 +24,7 @@ def show(console: Console, audit: Comparison, following: tuple[str, str] | None)
     console.print(Padding(_tabulate_figures(audit), (0, 2, 1, 2)))
     if any(model.ranked is not None for model in audit.models):
         console.print(Padding(_tabulate_rankings(audit), (0, 2, 1, 2)))
+        console.print(Padding(_tabulate_gains(audit), (0, 2, 1, 2)))
     shared = set.intersection(*(set(model.notes) for model in audit.models))
     for model in audit.models:
         console.print(Padding(_write_sentence(model, [note for note in model.notes if note not in shared]), (0, 2)))
@@ -79,13 +81,27 @@ def _format_likelihood(model: ModelAudit) -> str:
 
 
 def _tabulate_rankings(audit: Comparison) -> Table:
-    """How each model's relevance ranks the judged items of a query, and last how the logging policy did."""
+    """How each model's relevance ranks the judged items of a query, and last how the logging policy and clicks do."""
     table = _make_table(["fit", "nDCG [95%]", "ERR", "MRR"])
     for model in audit.models:
         table.add_row(Text(to_one_line(model.name)), *_format_ranking(model.ranked))
-    if audit.policy is not None:
-        table.add_row(Text("logging policy", style="dim"), *_format_ranking(audit.policy))
+    for name, ranked in (("logging policy", audit.policy), ("click rates", audit.click_rate)):
+        if ranked is not None:
+            table.add_row(Text(name, style="dim"), *_format_ranking(ranked))
     return table
+
+
+def _tabulate_gains(audit: Comparison) -> Table:
+    """How much better than these each model ranks, query by query."""
+    table = _make_table(["fit", "nDCG less the policy's [95%]", "less that of click rates [95%]"])
+    for model in audit.models:
+        gains = (_format_interval(found) for found in (model.less_policy, model.less_click_rate))
+        table.add_row(Text(to_one_line(model.name)), *gains)
+    return table
+
+
+def _format_interval(found: Interval | None) -> str:
+    return "–" if found is None else "{:+.3f} [{:+.3f}, {:+.3f}]".format(*found)
 
 
 def _make_table(heads: list[str]) -> Table:

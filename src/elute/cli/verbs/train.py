@@ -108,6 +108,9 @@ or LETOR/SVMlight files. Validation: the same with grades (Parquet: a column 'gr
     metavar="TAU",
     help="elute, ipw, ipw-random, score-adjusted: propensities count as at least TAU; no click weighs over 1/TAU.",
 )
+@click.option(
+    "--naive", is_flag=True, help="Train the naive learner too, into DIR/naive; with --validation or --test, compare."
+)
 @click.option("--seed", type=typed("seed"), default=0, show_default=True, help="Seed for everything drawn.")
 @click.option("--on-disk", is_flag=True, help="Read features and pages as needed, as is always done with large ones.")
 @click.option("--resume", is_flag=True, help="Continue from the folder's checkpoint, if there is one.")
@@ -207,6 +210,11 @@ def _tabulate_quality(fields: dict[str, Any]) -> Table:
                 _add_rows(grid, f"  as the log shows them{some}", names, beside["logged"])
                 more = beside["ranker_less_logged"], beside["ranker_less_logged_se"]
                 _add_rows(grid, "  ranker less log", names, *more)
+            if "naive" in beside:
+                _add_rows(grid, "  naive learner", names, beside["naive"])
+                _add_rows(
+                    grid, "  ranker less naive", names, beside["ranker_less_naive"], beside["ranker_less_naive_se"]
+                )
     return grid
 
 
