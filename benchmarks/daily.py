@@ -1,10 +1,13 @@
 """Counts that grow: what a day costs that is appended, and a month that is checked from its parts.
 
     python -m benchmarks.daily              # BENCH_ROWS=1000000 a day by default, BENCH_DAYS=60
+    python -m benchmarks.daily shop         # a log of few queries, asked again and again
 
 A day appended to a folder of all the others, beside the same day counted into a folder of its own (goal: at most 1.2
 times); the last 28 days checked from the folder, beside the files of these days checked as one log (goal: at most 0.1
-times, with the same JSON). Each in a process of its own, by the clock and by the processor.
+times, with the same JSON). Each in a process of its own, by the clock and by the processor. What parts save hangs on
+how many rows became a cell: on the log that all benchmarks share, with a query for 112 rows, a day's cells are nearly
+as many as its rows; in a shop they are not.
 """
 
 from __future__ import annotations
@@ -20,13 +23,15 @@ from benchmarks import logs, measure
 
 ROWS, DAYS, LAST = int(os.environ.get("BENCH_ROWS", "1000000")), int(os.environ.get("BENCH_DAYS", "60")), 28
 REPEATS = int(os.environ.get("BENCH_REPEATS", "3"))
+ROWS_A_QUERY = 400
+"""Of a day, in the shop's log."""
 
 
 def prepare(name: str, path: str) -> measure.Work:
     """A look at little loads and compiles what is needed."""
     import elute
 
-    folder, parts = logs.FOLDER / f"daily-{ROWS}", sorted(Path(path).glob("*.parquet"))
+    folder, parts = logs.FOLDER / f"daily-{Path(path).name}", sorted(Path(path).glob("*.parquet"))
     small = logs.click_log(10_000)
     elute.count(small, folder / "small", append=True, key="day=0")
     elute.check(folder / "small")
@@ -51,14 +56,15 @@ def prepare(name: str, path: str) -> measure.Work:
 def main() -> None:
     import elute
 
-    path = logs.split_click_log(ROWS * DAYS, DAYS)
-    folder = logs.FOLDER / f"daily-{ROWS}" / "parts"
+    path = logs.split_click_log(ROWS * DAYS, DAYS, ROWS // ROWS_A_QUERY if "shop" in sys.argv else None)
+    folder = logs.FOLDER / f"daily-{path.name}" / "parts"
     shutil.rmtree(folder, ignore_errors=True)
+    cells = 0
     for day, part in enumerate(sorted(path.glob("*.parquet"))):
-        elute.count(part, folder, append=True, key=f"day={day:03}")
+        cells += elute.count(part, folder, append=True, key=f"day={day:03}").cells
     names = ["count", "append", "check parts", "check log"]
     found = measure.compare("benchmarks.daily", names, str(path), REPEATS)
-    print(f"{DAYS} days of {ROWS:,} rows")
+    print(f"{DAYS} days of {ROWS:,} rows, {cells // DAYS:,} cells a day")
     for name in names:
         busy = found[name]["result"]["processor"]
         print(f"  {name:12} {found[name]['seconds']:7.2f} s {busy:7.2f} s of processors {found[name]['gib']:5.2f} GiB")

@@ -32,22 +32,24 @@ def layout_log(rows: int) -> Path:
     return path
 
 
-def split_click_log(rows: int, files: int) -> Path:
-    """The same log as a folder of files, which as many processes write."""
-    folder = FOLDER / f"pages-{rows}"
+def split_click_log(rows: int, files: int, queries: int | None = None) -> Path:
+    """The same log as a folder of files, which as many processes write. `queries`: of so many, where `click_log` has
+    one for 112 rows."""
+    folder = FOLDER / (f"pages-{rows}" if queries is None else f"pages-{rows}-{queries}")
     folder.mkdir(parents=True, exist_ok=True)
     ends = [rows // 10 * part // files for part in range(files + 1)]
     paths = [folder / f"{part:03}.parquet" for part in range(files)]
-    jobs = [(path, rows, *page) for path, page in zip(paths, pairwise(ends), strict=True) if not path.exists()]
+    pages = zip(paths, pairwise(ends), strict=True)
+    jobs = [(path, rows, *page, 0, queries) for path, page in pages if not path.exists()]
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         list(pool.map(_write_pages, *zip(*jobs, strict=True))) if jobs else None
     return folder
 
 
-def _write_pages(path: Path, rows: int, first: int, end: int, layouts: int = 0) -> None:
+def _write_pages(path: Path, rows: int, first: int, end: int, layouts: int = 0, queries: int | None = None) -> None:
     """Those from `first` to before `end`; with a column of layouts, if there are any."""
     FOLDER.mkdir(exist_ok=True)
-    queries = max(rows // 8 // 14, 1)
+    queries = queries or max(rows // 8 // 14, 1)
 
     def uniform(seed: str) -> str:
         return f"(hash({seed}) / 18446744073709551616.0)"

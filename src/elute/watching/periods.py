@@ -102,7 +102,7 @@ class Periods:
         """The cells of all periods."""
         codes, of_part = KeyTable(), [at for at, period in enumerate(self.periods) for _ in period.parts]
         found: list[list[tuple[np.ndarray, ...]]] = [[] for _ in self.periods]
-        for part, run in self._held.iterate_runs():
+        for part, run in self._held.read_runs():
             item = np.repeat(codes.insert(run.ids.item)[0], np.diff(run.cells.offsets))
             amounts = (run.cells.impressions.astype(np.int64), run.cells.clicks.astype(np.int64))
             found[of_part[part]].append((item, run.cells.factor, *amounts))

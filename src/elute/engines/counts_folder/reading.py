@@ -125,7 +125,7 @@ class CountsFiles:
     def cells(self) -> Cells:
         """All of them; every number is such as kernels may trust."""
         cells, sums = self.read_group(None)
-        self._require_all(sums)
+        self.require_all(sums)
         return cells
 
     def cells_by_group(self) -> Iterator[Cells]:
@@ -135,11 +135,12 @@ class CountsFiles:
             cells, found = self.read_group(group)
             sums = sums.add(found)
             yield cells
-        self._require_all(sums)
+        self.require_all(sums)
 
-    def read_group(self, group: int | None) -> tuple[Cells, Sums]:
-        """One of the parts, and what its cells add up to."""
-        table, sizes = self._read("cells", list(_CELL), {}, group), self._read("items", [CELLS], {}, group)
+    def read_group(self, group: int | None, items: pa.Table | None = None) -> tuple[Cells, Sums]:
+        """One of the parts, and what its cells add up to. `items`: theirs, where they have been read."""
+        table = self._read("cells", list(_CELL), {}, group)
+        sizes = self._read("items", [CELLS], {}, group) if items is None else items
         with self._refusing("cells"):
             for name, types in _CELL.items():
                 require_type(table, name, types)
@@ -148,7 +149,7 @@ class CountsFiles:
             cells = Cells(add_sizes(sizes[CELLS].to_numpy(), table.num_rows), *arrays)
             return cells, require_sound(cells, self.factors.num_rows)
 
-    def _require_all(self, sums: Sums) -> None:
+    def require_all(self, sums: Sums) -> None:
         """Refuse cells that together are not those that the factors were counted from."""
         told = Sums(*(int(self.factors[name].to_numpy().sum()) for name in ("elute_impressions", "elute_clicks")))
         with self._refusing("cells"):

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute._util.arrow import view
+from elute._util.arrow import take_rows, view
 from elute.cells.counts import Clustered, Counts
 from elute.cells.filters import Filters
 from elute.cells.roles import Roles
@@ -26,7 +26,7 @@ from elute.cells.survey import Survey
 from elute.engines.counter import index_keys
 from elute.engines.duckdb.exact_ids import number_ids
 from elute.engines.duckdb.filtering import merge_equal_floats, prepare_rows
-from elute.engines.duckdb.item_names import read_names, take_rows
+from elute.engines.duckdb.item_names import read_names
 from elute.engines.duckdb.keyed_rows import KeyedRows
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.pieces import Keys

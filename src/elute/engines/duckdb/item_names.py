@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from elute._util.arrow import view
-from elute._util.threads import map_threads, split_evenly
+from elute._util.arrow import take_rows, view
+from elute._util.threads import map_threads
 from elute.engines.counter import index_keys
 from elute.engines.duckdb.id_columns import IdReader
 from elute.engines.duckdb.source import DuckDBSource
@@ -56,9 +56,3 @@ def read_names(source: DuckDBSource, ids: IdReader, columns: Sequence[str], cond
     row_of = np.empty(len(items), np.int64)
     row_of[np.concatenate([codes for _, codes in found])] = np.arange(names.num_rows)
     return take_rows(names.rename_columns(list(columns)), row_of)
-
-
-def take_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    """On all cores."""
-    parts = split_evenly(len(rows), least=100_000)
-    return pa.concat_tables(map_threads(lambda ends: table.take(pa.array(rows[slice(*ends)])), parts))

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elute._util import files, locks, scratch
+from elute._util.arrow import take_rows
 from elute._util.folders import name_lock
 from elute.cells.canonical import take_items
 from elute.cells.chunks import Chunk, Members, chunk_of, cut_chunks
@@ -39,6 +40,7 @@ from elute.engines.id_keys import IdHash
 from elute.engines.parts.choosing import find_matching, order_parts
 from elute.engines.parts.hashing import hash_items, require_alike
 from elute.engines.parts.layout import FOLDER, Block, Index, Key, PartEntry, is_name
+from elute.engines.parts.ordering import order_items
 from elute.engines.parts.reading import MergedCounts
 from elute.errors import EluteError
 from elute.progress import silent
@@ -113,11 +115,11 @@ def arrange(chunk: Chunk, roles: Roles, hashed: IdHash) -> Chunk:
     """With its items in the order of their places, and with their hashes."""
     table = chunk.items()
     ids = hash_items(table, roles, hashed)
-    order = np.argsort(ids.place, kind="stable")
+    order = order_items(ids.place, ids.item)
     names = (PLACE, ITEM, QUERY_KEY) if len(ids.query) else (PLACE, ITEM)
     for name, values in zip(names, ids, strict=False):
         table = table.append_column(name, pa.array(values))
-    ordered, members = table.take(pa.array(order)), chunk.members
+    ordered, members = take_rows(table, order), chunk.members
     if members is not None:  # one of each item, in their order
         every = np.arange(len(order), dtype=np.int32)
         members = Members(members.query[order], every, members.impressions[order])

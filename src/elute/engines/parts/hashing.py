@@ -13,11 +13,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from elute._util.threads import map_threads, split_evenly
 from elute.cells.roles import Roles
 from elute.engines.id_keys import IdHash, Keys
 from elute.errors import EluteError
 
 _NO_KEYS: Keys = np.empty(0, np.uint64)
+_ROWS = 100_000
+"""That are worth a thread."""
 
 
 class HashedItems(NamedTuple):
@@ -29,7 +32,13 @@ class HashedItems(NamedTuple):
 
 
 def hash_items(table: pa.Table, roles: Roles, hashed: IdHash) -> HashedItems:
-    """`roles`: those of the folder."""
+    """`roles`: those of the folder. On all cores."""
+    parts = split_evenly(table.num_rows, least=_ROWS)
+    found = map_threads(lambda ends: _hash_items(table.slice(ends[0], ends[1] - ends[0]), roles, hashed), parts)
+    return found[0] if len(found) == 1 else HashedItems(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+
+def _hash_items(table: pa.Table, roles: Roles, hashed: IdHash) -> HashedItems:
     plain = {column: to_plain(table[column]) for column in {*roles.item, roles.query} if column is not None}
     if roles.query is None:
         items = hashed.hash_ids([plain[column] for column in roles.item])

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from elute.cells.counts import Amounts, Cells
 from elute.engines.id_keys import Keys
 from elute.engines.parts.hashing import HashedItems
+from elute.engines.parts.ordering import find_starts, order_items
 from elute.engines.pieces import concatenate
 from elute.kernels.jit import jit
 
@@ -96,8 +97,6 @@ def merge_runs(
     `require_same`: refuses items that share a hash and are not the same."""
     used = [(run, first) for run, first in runs if len(run.ids.item)]
     place, item, query = (_join([run.ids[at] for run, _ in used], np.uint64) for at in range(3))
-    number = _join([np.full(len(run.ids.item), run.number, np.int32) for run, _ in used], np.int32)
-    row = _join([np.arange(first, first + len(run.ids.item), dtype=np.int32) for run, first in used], np.int32)
     inside = [slice(int(run.cells.offsets[0]), int(run.cells.offsets[-1])) for run, _ in used]
     sizes = _join([np.diff(run.cells.offsets) for run, _ in used], np.int64)
     factor, shown, clicked = (
@@ -105,21 +104,25 @@ def merge_runs(
         for at, kind in ((1, np.int32), (2, amount), (3, amount))
     )
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    order = _order(place, item, None if by == "item" else query)
-    new = np.zeros(len(order), np.bool_)
-    new[:1] = True
-    for told in (place, item, query) if by == "item and query" else (place, item):
-        ordered = told[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    starts = np.append(np.flatnonzero(new), len(order))
+    order = order_items(place, item, None if by == "item" else query)
+    starts = find_starts(order, place, item, query if by == "item and query" else query[:0])
     cells = _sum_cells(starts, order, offsets, factor, shown, clicked, n_factors)
     first_of = order[starts[:-1]]
     if require_same is not None:
         same = np.repeat(first_of, np.diff(starts))
-        require_same((number[order], row[order]), (number[same], row[same]))
+        require_same(_name(used, order), _name(used, same))
     pairs = _pair(order, starts, query, offsets, shown) if by == "item with queries" else None
     asked = query[first_of] if len(query) and pairs is None else query[:0]
-    return Merged(Cells(*cells), number[first_of], row[first_of], asked, pairs)
+    return Merged(Cells(*cells), *_name(used, first_of), asked, pairs)
+
+
+def _name(runs: Sequence[tuple[Run, int]], rows: _Places) -> Named:
+    """Where rows are, which are numbered from one of these runs to the next."""
+    ends = np.cumsum([0, *(len(run.ids.item) for run, _ in runs)])
+    of = np.searchsorted(ends[1:], rows, side="right")
+    number = np.array([run.number for run, _ in runs], np.int32)
+    first = np.array([first for _, first in runs], np.int64)
+    return number[of], (rows - ends[of] + first[of]).astype(np.int32)
 
 
 def join_merged(parts: Sequence[Merged], amount: DTypeLike) -> Merged:
@@ -145,15 +148,6 @@ def join_merged(parts: Sequence[Merged], amount: DTypeLike) -> Merged:
 
 def _join(parts: Sequence[NDArray[Any]], kind: DTypeLike) -> NDArray[Any]:
     return np.concatenate(parts).astype(kind, copy=False) if parts else np.empty(0, kind)
-
-
-def _order(place: Keys, item: Keys, query: Keys | None) -> _Places:
-    """By place, item and query. Different items share a place as good as never."""
-    if query is not None:
-        return np.lexsort((query, item, place))
-    order = np.argsort(place, kind="stable")
-    near = place[order[1:]] == place[order[:-1]]
-    return np.lexsort((item, place)) if (item[order[1:]] != item[order[:-1]])[near].any() else order
 
 
 def _pair(order: _Places, starts: _Places, query: Keys, offsets: _Places, shown: Amounts) -> ShownPairs:

@@ -9,10 +9,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from elute.cells.counts import Cells
 from elute.cells.roles import Roles
 from elute.door.fields import Damaged
 from elute.door.tables import require_type
-from elute.engines.counts_folder.layout import FORMAT, ITEM, PLACE, QUERY_KEY
+from elute.engines.counts_folder.cells import Sums
+from elute.engines.counts_folder.layout import CELLS, FORMAT, ITEM, PLACE, QUERY_KEY
 from elute.engines.counts_folder.reading import CountsFiles
 from elute.engines.parts.hashing import HashedItems
 from elute.errors import EluteError
@@ -34,12 +36,22 @@ class PartFiles(CountsFiles):
 
     def ids(self, group: int) -> HashedItems:
         """Of the items of a run."""
-        names = [PLACE, ITEM, *([QUERY_KEY] if self.roles.query is not None else [])]
-        table = self._read("items", names, {}, group)
+        return self._take_ids(self._read("items", self._hashes, {}, group))
+
+    def read_run(self, group: int) -> tuple[HashedItems, Cells, Sums]:
+        """The items of a run, their cells, and what these add up to."""
+        items = self._read("items", [*self._hashes, CELLS], {}, group)
+        return self._take_ids(items), *self.read_group(group, items)
+
+    @property
+    def _hashes(self) -> list[str]:
+        return [PLACE, ITEM, *([QUERY_KEY] if self.roles.query is not None else [])]
+
+    def _take_ids(self, table: pa.Table) -> HashedItems:
         with self._refusing("items"):
-            for name in names:
+            for name in self._hashes:
                 require_type(table, name, (pa.uint64(),))
-            found = [table[name].to_numpy() for name in names]
+            found = [table[name].to_numpy() for name in self._hashes]
             if (found[0][1:] < found[0][:-1]).any():
                 raise Damaged("its items are not in the order of their places")
         return HashedItems(found[0], found[1], found[2] if len(found) > 2 else found[1][:0])

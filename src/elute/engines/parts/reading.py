@@ -19,6 +19,7 @@ from elute.cells.counts import Cells, Membership, sum_by_item
 from elute.cells.factors import to_json_value
 from elute.cells.filters import Filters
 from elute.door.tables import refusing
+from elute.engines.counts_folder.cells import Sums
 from elute.engines.counts_folder.layout import CELLS, QUERY
 from elute.engines.parts.choosing import choose_parts
 from elute.engines.parts.factors import merge_factors
@@ -129,13 +130,20 @@ class MergedCounts:
             raise EluteError(f"{self.folder}: its parts contradict each other; count them again")
         return Membership(self.queries, self._query_codes.find(pairs.query), pairs.item, pairs.impressions)
 
-    def iterate_runs(self) -> Iterator[tuple[int, Run]]:
-        """The items of each part as it has them, with the part's number; factors are those of `factors`."""
-        codes, number = self._factors[1], 0
-        for part, files in enumerate(self.parts):
-            for group, cells in enumerate(files.cells_by_group()):
-                yield part, Run(number, files.ids(group), cells._replace(factor=codes[part][cells.factor]))
-                number += 1
+    def read_runs(self) -> list[tuple[int, Run]]:
+        """The items of each part as it has them, with the part's number; factors are those of `factors`. On all
+        cores."""
+        codes = self._factors[1]
+
+        def read(number: int) -> tuple[int, Run, Sums]:
+            part, group = self._numbers[number]
+            ids, cells, sums = self.parts[part].read_run(group)
+            return part, Run(number, ids, cells._replace(factor=codes[part][cells.factor])), sums
+
+        found = map_threads(read, range(len(self._numbers)))
+        for number, part in enumerate(self.parts):
+            part.require_all(Sums(*map(sum, zip(*(sums for at, _, sums in found if at == number), strict=True))))
+        return [(part, run) for part, run, _ in found]
 
     def find_busiest_query(self) -> object:
         """Its name, found where one of its items is named."""
@@ -180,7 +188,7 @@ class MergedCounts:
     @cached_property
     def _whole(self) -> Merged:
         """All of it, range by range on all cores."""
-        runs = [run for _, run in self.iterate_runs()]
+        runs = [run for _, run in self.read_runs()]
         ranges = 1 if self.exact else max(1, sum(len(run.ids.item) for run in runs) // ITEMS_A_RANGE)
         edges = np.array(cut_places(ranges), np.uint64)
         cuts = [[0, *np.searchsorted(run.ids.place, edges).tolist(), len(run.ids.place)] for run in runs]
