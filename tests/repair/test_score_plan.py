@@ -12,6 +12,7 @@ import pytest
 
 import elute
 from conftest import call_elute
+from elute.cli.pages.fit import say_likelihood
 from elute.errors import EluteError
 from elute.repair.plan import ScorePlan, load
 
@@ -151,3 +152,76 @@ def test_a_plan_of_few_clicks_is_loose() -> None:
     errors = [row["log_se"] for row in plan.contents.propensities if row["log_se"] is not None]
     assert max(errors) > 0.1
     assert plan.card().tone != "good"
+
+
+def test_labels_test_a_plan_as_they_test_a_fit(tmp_path: Path) -> None:
+    """Labels that fall as the score says bear it out; those that fall further contradict it, in plan and fit."""
+    table = draw_log()
+    pq.write_table(table, tmp_path / "log.parquet")
+    items = table.group_by(["query_id", "doc_id"]).aggregate([("score", "mean"), ("position", "min")])
+    score, position = (items[name].to_numpy() for name in ("score_mean", "position_min"))
+    right = 1 / (1 + np.exp(-score))
+    for name, value in (("right", right), ("wrong", right * np.exp(-0.5 * position))):
+        labels = items.select(["query_id", "doc_id"]).append_column("relevance", pa.array(value))
+        pq.write_table(labels, tmp_path / f"{name}.parquet")
+    log, word = read(table), {"right": "holds", "wrong": "contradicted"}
+    for name, verdict in word.items():
+        plan = elute.link(log, "score", labels=tmp_path / f"{name}.parquet")
+        assert plan.assumption.verdict == verdict
+        assert [one["with"] for one in plan.contents.score["comparisons"]] == ["lists", "items", "labels"]
+        fit = elute.fit(log, plan=plan, labels=tmp_path / f"{name}.parquet")
+        assert fit.summary["score"]["comparisons"] == plan.contents.score["comparisons"]
+        assert fit.summary["assumption"]["verdict"] == verdict
+    plan.save(tmp_path / "plan.json")
+    assert load(tmp_path / "plan.json") == plan
+    words = ("--method", "score", "--score", "score", "--labels", tmp_path / "wrong.parquet", "--impressions", "shown")
+    done = call_elute("repair", tmp_path / "log.parquet", *words, "--json")
+    assert done.json["score"] == plan.contents.score
+    below = items.select(["query_id", "doc_id"]).append_column("relevance", pa.array(right - 1))
+    with pytest.raises(EluteError, match="some labels are below 0"):
+        elute.link(log, "score", labels=below)
+
+
+def test_what_a_fit_under_a_score_plan_has_not_says_what_has() -> None:
+    log = read(draw_log(queries=40))
+    plan = elute.link(log, "score")
+    says = "no `bootstrap=`.*without the plan, `model='score-adjusted'` has"
+    with pytest.raises(EluteError, match=says):
+        elute.fit(log, plan=plan, bootstrap=3)
+
+
+def test_items_of_one_query_cannot_tell() -> None:
+    """Errors are from how queries differ: of one there is none, whatever its clicks."""
+    table = draw_log(link=False)
+    mixed = draw_log(seed=3, queries=1, pages=5_000)
+    lone = mixed.set_column(0, "query_id", pa.array(np.full(len(mixed), 1_000)))
+    lone = lone.set_column(1, "doc_id", pa.array(mixed["doc_id"].to_numpy() + 100_000))
+    found = elute.link(read(pa.concat_tables([table, lone])), "score").contents.score
+    items = next(one for one in found["comparisons"] if one["with"] == "items")
+    assert items == {"with": "items", "reason": "its clicks are of one query"}
+    assert "items shown under several factors cannot tell (its clicks are of one query)" in found["sentence"]
+
+
+def test_more_factors_than_can_be_combined(tmp_path: Path) -> None:
+    table = draw_log(queries=420)
+    layout = pa.array([f"l{query}" for query in table["query_id"].to_pylist()])
+    pq.write_table(table.append_column("layout", layout), tmp_path / "log.parquet")
+    words = ("--bias", "position,layout", "--impressions", "shown", "--method", "score", "--score", "score")
+    done = call_elute("repair", tmp_path / "log.parquet", *words)
+    assert (done.code, done.err.splitlines()[-1]) == (
+        1,
+        f"elute: {tmp_path / 'log.parquet'} has more than 2,000 factors, too many to combine links and a score; "
+        "'elute fit' with --model score-adjusted and --score takes the score alone",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (-np.inf, "likelihood 0: the log has what it takes for impossible"),
+        (-0.04, "log-likelihood 0.0"),
+        (-12345.67, "log-likelihood -12,345.7"),
+    ],
+)
+def test_a_likelihood_in_words(value: float, words: str) -> None:
+    assert say_likelihood(value) == words

@@ -100,6 +100,9 @@ def test_score_plans(sparse: Path, tmp_path: Path) -> None:
     compare(
         plan, "repair", sparse, "--method", "score", "--score", "score", "--score-scale", "query", "--date", "today"
     )
+    judged = elute.link(sparse, "score", labels=sparse.with_suffix(".truth.parquet"), date="today")
+    words = ("--score", "score", "--labels", sparse.with_suffix(".truth.parquet"), "--date", "today")
+    compare(judged, "repair", sparse, "--method", "score", *words)
     plan.save(tmp_path / "score.json")
     compare(elute.check(sparse, plan=plan), "check", sparse, "--plan", tmp_path / "score.json")
     compare(elute.fit(sparse, plan=plan, seed=3), "fit", sparse, "--plan", tmp_path / "score.json", "--seed", 3)

@@ -16,6 +16,7 @@ from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY, Roles
 from elute.engines.duckdb.source import DuckDBSource
 from elute.errors import EluteError
 from elute.log import ClickLog
+from elute.progress import Progress, silent
 
 Floats = NDArray[np.float64]
 
@@ -97,6 +98,14 @@ def read_item_labels(source: TableSource, items: pa.Table, roles: Roles, grade: 
             f"labels {describe_row(found, 0)}; check the ids"
         )
     return np.where(at < 0, np.nan, _to_numbers(table, value, path)[at])
+
+
+def read_relevance(source: TableSource, log: ClickLog, progress: Progress = silent) -> Floats:
+    """The same, to test a score by: none is below 0."""
+    found = read_item_labels(source, log.counts(progress).items, log.roles)
+    if np.nanmin(found) < 0:
+        raise EluteError("some labels are below 0, and relevance is not; set them to 0, or leave them out")
+    return found
 
 
 def read_scores(source: TableSource, roles: Roles) -> Scores:

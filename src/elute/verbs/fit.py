@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
 from elute.auditing.assumptions.brief import assess_briefly
-from elute.auditing.labels import TableSource, read_item_labels
+from elute.auditing.labels import TableSource, read_relevance
 from elute.bounds.assumptions import Assumptions
 from elute.bounds.bounds import find_bounds
 from elute.cells.counts import Counts
@@ -140,19 +137,22 @@ def fit(
         "score_scale": score_scale,
     }
     others: dict[str, Any] = {"propensities": propensities, "bootstrap": bootstrap, "cluster": cluster}
-    others |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None, "labels": labels is not None}
+    others |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None}
     if model in SESSION_MODELS:
+        others["labels"] = labels is not None
         return _fit_sessions(opened, model, progress, **options, **others, plan=plan)
     if model not in MODELS:
         raise EluteError(f"no model '{model}'; there are: {', '.join((*MODELS, *SESSION_MODELS))}")
     chosen = as_fit_plan(plan)
     if isinstance(chosen, ScorePlan):
-        found = _fit_linked(opened, chosen, model, progress, **options, **others)
-        named = plan if isinstance(plan, str | Path) else None
-        found.provenance = found.provenance.with_options(seed=seed, plan=named)
+        found = _fit_linked(opened, chosen, model, labels, progress, **options, **others)
+        named, judging = (one if isinstance(one, str | Path) else None for one in (plan, labels))
+        found.provenance = found.provenance.with_options(seed=seed, plan=named, labels=judging)
         return found
     bounded, known_ratios = bool(bounds or monotone or at_most), read_propensities(propensities)
-    judged = None if labels is None else _read_labels(opened, model, labels, progress)
+    if labels is not None and model != "score-adjusted":
+        raise EluteError(f"model '{model}' has no `labels=`; score-adjusted has, and `elute.audit` takes any fit")
+    judged = None if labels is None else read_relevance(labels, opened, progress)
     known_ones = None if bounded else known_ratios
     estimator = build(model, **options, propensities=known_ones, labels=judged, progress=progress)
     if bounded and estimator.propensities_are != "estimated":
@@ -208,24 +208,24 @@ def fit(
     return found
 
 
-def _read_labels(log: ClickLog, model: str, labels: TableSource, progress: Progress) -> NDArray[np.float64]:
-    """By item of the log."""
-    if model != "score-adjusted":
-        raise EluteError(f"model '{model}' has no `labels=`; score-adjusted has, and `elute.audit` takes any fit")
-    found = read_item_labels(labels, log.counts(progress).items, log.roles)
-    if np.nanmin(found) < 0:
-        raise EluteError("some labels are below 0, and relevance is not; set them to 0, or leave them out")
-    return found
-
-
 def _fit_linked(
-    log: ClickLog, plan: ScorePlan, model: str, progress: Progress, *, seed: int | None, **refused: object
+    log: ClickLog,
+    plan: ScorePlan,
+    model: str,
+    labels: TableSource | None,
+    progress: Progress,
+    *,
+    seed: int | None,
+    **refused: object,
 ) -> Fit:
     """The position-based model under a score plan: links and score are combined anew, by this log's own clicks."""
     for option, value in {"model": None if model == "pbm" else model, **refused}.items():
         if value not in (None, False):
-            raise EluteError(f"a fit under a score plan has no `{option}=`: it is of pbm, as the score completes it")
-    own = ScoreLinked(score=plan.score, score_scale=plan.score_scale, seed=seed or 0, progress=progress)
+            why = f"a fit under a score plan has no `{option}=`: it is of pbm, as the score completes it"
+            drawn = option in ("bootstrap", "cluster")
+            raise EluteError(why + ("; without the plan, `model='score-adjusted'` has" if drawn else ""))
+    judged = None if labels is None else read_relevance(labels, log, progress)
+    own = ScoreLinked(score=plan.score, score_scale=plan.score_scale, labels=judged, seed=seed or 0, progress=progress)
     estimator = own.fit(log)
     counts, survey = log.counts(progress), log.survey
     found = Fit.from_estimator(model, estimator, log)

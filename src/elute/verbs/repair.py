@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elute.auditing.labels import TableSource, read_relevance
 from elute.cells.roles import ColumnNames
 from elute.checking.check import Check
 from elute.engines.duckdb.source import DuckDBSource
@@ -186,6 +187,7 @@ def link(
     score: ColumnNames,
     *,
     score_scale: ScoreScale = "raw",
+    labels: TableSource | None = None,
     date: str | None = None,
     progress: Progress = silent,
     **columns: Unpack[LogOptions],
@@ -195,12 +197,15 @@ def link(
     `check`: of `elute.check`, or what that takes. `score` (a column, or several) and `score_scale`: as for `elute.fit`
     with the model score-adjusted. Ratios within a component come from items shown under several of its factors, and,
     where these know them too loosely, from the score too, by the precision of each. `plan.assumption` says what rests
-    on the score, and whether the log bears that out. `elute.fit` with the plan combines the two anew.
+    on the score, and whether the log bears that out; `labels` (items and their `grade` or `relevance`) test it further.
+    `elute.fit` with the plan combines the two anew.
     """
     verdict = as_check(check, progress=progress, **columns)
-    plan = plan_score(verdict, score, score_scale=score_scale, date=date, progress=progress)
+    judged = None if labels is None else read_relevance(labels, verdict.log, progress)
+    plan = plan_score(verdict, score, score_scale=score_scale, labels=judged, date=date, progress=progress)
     scale = None if score_scale == "raw" else score_scale
-    made = plan.provenance.with_options(score=",".join(plan.score), score_scale=scale, date=date)
+    named = labels if isinstance(labels, str | Path) else None
+    made = plan.provenance.with_options(score=",".join(plan.score), score_scale=scale, labels=named, date=date)
     return replace(plan, provenance=made)
 
 

@@ -90,6 +90,13 @@ def _describe_sessions(fit: Fit, out: str | None) -> str:
     return "\n" + "\n".join(lines)
 
 
+def say_likelihood(value: float) -> str:
+    """Infinite where the log has a click that the fit gives no chance, or none that it is sure of; 0 and not -0."""
+    if math.isinf(value):
+        return "likelihood 0: the log has what it takes for impossible"
+    return f"log-likelihood {round(value, 1) + 0.0:,.1f}"
+
+
 def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
     n, components = estimator.iterations_, int(fit.summary["components"])
     ended = "converged" if estimator.converged_ else "NOT converged"
@@ -100,7 +107,7 @@ def _write_sentence(fit: Fit, estimator: Estimator) -> Text:
         if "score" in fit.summary:
             sign, style = _DOUBTS.get(fit.summary["score"]["verdict"], (sign, style))
         text.append(f"{sign if estimator.converged_ else '!'} {knowledge}\n", style=style)
-    text.append(f"{how} ({estimator.seconds_:.2f} s), log-likelihood {estimator.log_likelihood_:,.1f}.", style="bold")
+    text.append(f"{how} ({estimator.seconds_:.2f} s), {say_likelihood(estimator.log_likelihood_)}.", style="bold")
     if estimator.reason_:
         text.append(f"\n{to_one_line(estimator.reason_, 400)}", style="red")
     if fit.summary["baseline"]:

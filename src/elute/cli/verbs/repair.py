@@ -87,6 +87,8 @@ _OPTIONS = (
                  help="score: what results were ranked by."),
     click.option("--score-scale", type=typed("score_scale"), default="raw", show_default=True,
                  help="score: as it is, standardised within queries, or their ranks."),
+    click.option("--labels", type=PathType(dir_okay=False),
+                 help="score: items and their grade, to test the score by."),
     click.option("--budget", type=typed("budget"), metavar="N", help="swap: impressions to spend in all."),
     click.option("--objective", type=typed("objective"), default="max", show_default=True,
                  help="swap: which standard error a budget reduces."),
@@ -182,13 +184,19 @@ def _merge(
 
 
 def _link(
-    check: Check, progress: Progress, score: str | None, score_scale: Any, date: str | None, **_: Any
+    check: Check,
+    progress: Progress,
+    score: str | None,
+    score_scale: Any,
+    labels: str | None,
+    date: str | None,
+    **_: Any,
 ) -> ScorePlan:
     from elute.verbs.repair import link
 
     if score is None:
         raise EluteError("--method score needs --score: the column that results were ranked by")
-    return link(check, score, score_scale=score_scale, date=date, progress=progress)
+    return link(check, score, score_scale=score_scale, labels=labels, date=date, progress=progress)
 
 
 def _swap(
@@ -217,7 +225,7 @@ def _swap(
     )
 
 
-_NOT_OF_SWAPS = ("bias_features", "weights", "score", "score_scale")
+_NOT_OF_SWAPS = ("bias_features", "weights", "score", "score_scale", "labels")
 
 
 def _export(plan: MergePlan | SwapPlan | ScorePlan, path: str) -> None:

@@ -37,18 +37,19 @@ class ScoreLinked(ScoreAdjusted):
         *,
         score: ColumnNames,
         score_scale: ScoreScale = "raw",
+        labels: Floats | None = None,
         target: float = 0.1,
         seed: int = 0,
         progress: Progress = silent,
     ) -> None:
-        super().__init__(score=score, score_scale=score_scale, seed=seed, progress=progress)
+        super().__init__(score=score, score_scale=score_scale, labels=labels, seed=seed, progress=progress)
         self.target = target
 
     def _read(self, log: ClickLog) -> None:
         if log.survey.factors.num_rows > MOST_FACTORS:
             raise EluteError(
                 f"{log.engine.label} has more than {MOST_FACTORS:,} factors, too many to combine links and a score; "
-                "fit 'score-adjusted'"
+                "`elute.fit` with `model='score-adjusted'` and `score=` takes the score alone"
             )
         self.parts_: Codes = pose(log.counts(self.progress), None).component
         super()._read(log)

@@ -229,10 +229,12 @@ def _state(
     name: Literal["lists", "items", "labels"], gap: float, moved: Floats, clusters: int, scale: _Scale
 ) -> TestedGap:
     """A gap of logarithms with its error, from how clusters move it."""
-    error = float(np.sqrt((moved**2).sum() * clusters / max(clusters - 1, 1)))
+    if clusters < 2:
+        return TestedGap(name, "its clicks are of one query")
+    error = float(np.sqrt((moved**2).sum() * clusters / (clusters - 1)))
     if not 0 < error < _FAR:
         return TestedGap(name, "its clicks are too few")
-    law = stats.t(max(clusters - 1, 1))
+    law = stats.t(clusters - 1)
     margin = law.ppf(0.975) * error
     return TestedGap(
         name,

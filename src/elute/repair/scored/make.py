@@ -14,7 +14,7 @@ from elute.identify.assumed import AssumedScore
 from elute.identify.components import Components
 from elute.known.precision import TARGET
 from elute.progress import Progress, silent
-from elute.repair.files.score_contents import Row, ScoreContents, assume
+from elute.repair.files.score_contents import Floats, Row, ScoreContents, assume
 from elute.repair.plan import ScorePlan
 
 
@@ -23,20 +23,24 @@ def plan_score(
     score: ColumnNames,
     *,
     score_scale: ScoreScale = "raw",
+    labels: Floats | None = None,
     seed: int = 0,
     date: str | None = None,
     progress: Progress = silent,
 ) -> ScorePlan:
-    """Components on one scale by a score; ratios within from items, and with the score where these are loose."""
+    """Components on one scale by a score; ratios within from items, and with the score where these are loose.
+
+    `labels`: relevance as judged, by item of the counts, to test the score by."""
     log = check.log
     if log.roles.click is None:
         raise EluteError(f"{log.engine.label} has no clicks, which a score is compared with; name their column")
     if log.roles.formula is not None:
         raise EluteError(f"a score plan takes bias columns, not the formula '{log.roles.formula}': join them by commas")
-    fit = ScoreLinked(score=score, score_scale=score_scale, target=TARGET, seed=seed, progress=progress).fit(log)
-    components, own = _list_components(check.found, fit), fit.summarise_score()
+    own = ScoreLinked(score=score, score_scale=score_scale, labels=labels, target=TARGET, seed=seed, progress=progress)
+    fit = own.fit(log)
+    components, said = _list_components(check.found, fit), fit.summarise_score()
     links, propensities = _list_links(check, fit), _list_propensities(fit)
-    contents = ScoreContents(own, links, components, propensities, assume(own, components))
+    contents = ScoreContents(said, links, components, propensities, assume(said, components))
     return ScorePlan(log.provenance(date), check.components, 1, 0.0, contents)
 
 
