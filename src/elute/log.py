@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from elute._util.paths import require_names
 from elute._util.threads import use_threads
+from elute._util.urls import is_adbc
 from elute.cells.chunks import Chunk, chunks_from_counts
 from elute.cells.counts import Counts
 from elute.cells.filters import Filters
@@ -39,6 +40,7 @@ from elute.engines.duckdb.engine import DuckDBEngine
 from elute.engines.in_memory import InMemoryEngine
 from elute.engines.partitioned.choice import open_embedded
 from elute.engines.parts.opening import choose_roles, open_counts, refuse_window
+from elute.engines.warehouse.adbc import open_adbc
 from elute.errors import EluteError
 from elute.io import ultra
 from elute.options.takes import takes
@@ -142,6 +144,11 @@ class ClickLog:
         """How the log was named, for the commands that pages print."""
         return Invocation.from_call(self.source, self.options)
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether there are counts alone, and no rows to go back to."""
+        return isinstance(self.source, Counts) or is_counts(self.source) or is_adbc(self.source)
+
     def close(self) -> None:
         """Release the engine's connection and scratch files. Counts that somebody else has too, a fit for instance,
         keep the names of their items."""
@@ -191,18 +198,19 @@ def read_log(
 ) -> ClickLog:
     """Open a click log and check it; raises `EluteError` with every problem in one message.
 
-    `source`: a path, a glob, a folder or a list of them (Parquet, CSV or NDJSON, gzip too; or a folder in
-    ULTRA's text format), `duckdb://file.db#table`, `postgres://user@host/db#schema.table`, Parquet at s3:// or https://,
-    or a pandas, polars or Arrow table. `item` defaults to the query and doc columns and may name any columns, feature
-    columns for instance (`feature_*`). `bias`: columns whose combinations are the factors, or a formula that says how
-    they act together (`position + device`). A folder of `elute count` takes the log's place. `impressions`: where rows
-    are counts, the column that holds them. `session`: a result page's id, used for a health check. Rows for which
-    `where`, an SQL expression over the log's columns, is not true are not read; nor are rows beyond `max_position`, nor
-    factors with then fewer than `min_factor_impressions`. `last`, `drop`: of a folder of parts, the last so many,
-    without those whose key meets a condition (`day < 2026-10-17`). `exact`: tell items apart by value, not by a hash.
-    `engine`: where to count; with "spark" the source is a table's name, paths or a DataFrame. `memory`: bytes to use at
-    most; what does not fit goes to a folder in `spill`, or stays with Spark (by default half of this machine's memory
-    is used). `threads`: cores to use at most, from here on in all of this process; by default those that it may use.
+    `source`: a path, a glob, a folder or a list of them (Parquet, CSV or NDJSON, gzip too; or a folder in ULTRA's text
+    format), `duckdb://file.db#table`, `postgres://user@host/db#schema.table`, Parquet at s3:// or https://,
+    `adbc://driver?uri=address#table` (counted there), or a pandas, polars or Arrow table. `item` defaults to the query
+    and doc columns and may name any columns, feature columns for instance (`feature_*`). `bias`: columns whose
+    combinations are the factors, or a formula that says how they act together (`position + device`). A folder of `elute
+    count` takes the log's place. `impressions`: where rows are counts, the column that holds them. `session`: a result
+    page's id, used for a health check. Rows for which `where`, an SQL expression over the log's columns, is not true
+    are not read; nor are rows beyond `max_position`, nor factors with then fewer than `min_factor_impressions`. `last`,
+    `drop`: of a folder of parts, the last so many, without those whose key meets a condition (`day < 2026-10-17`).
+    `exact`: tell items apart by value, not by a hash. `engine`: where to count; with "spark" the source is a table's
+    name, paths or a DataFrame. `memory`: bytes to use at most; what does not fit goes to a folder in `spill`, or stays
+    with Spark (by default half of this machine's memory is used). `threads`: cores to use at most, from here on in all
+    of this process; by default those that it may use.
     """
     options: dict[str, Any] = {name: given for name, given in locals().items() if name != "source"}
     require_names(source)
@@ -217,8 +225,8 @@ def read_log(
         from elute.engines.spark.engine import SparkEngine
 
         opened = SparkEngine(source, exact, spill, memory)
-    elif is_counts(source):
-        held = open_counts(source, memory, spill, last, drop)
+    elif is_counts(source) or is_adbc(source):
+        held = open_adbc(source, options) if is_adbc(source) else open_counts(source, memory, spill, last, drop)
         try:
             return open_held(held, source, options, filters)
         except BaseException:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TypeGuard
 from urllib.parse import unquote
 
 _POSTGRES = ("postgres", "postgresql")
@@ -23,6 +25,11 @@ def is_remote(source: str) -> bool:
     return _scheme(source) in _REMOTE
 
 
+def is_adbc(source: object) -> TypeGuard[str]:
+    """Whether a source names a table that an ADBC driver reaches."""
+    return isinstance(source, str) and _scheme(source) == "adbc"
+
+
 def hide_secrets(source: str) -> str:
     """The source without passwords, tokens and signatures; what is no URL stays as it is.
 
@@ -34,6 +41,9 @@ def hide_secrets(source: str) -> str:
         return censor_urls(source)
     if scheme == "duckdb":
         return source
+    if scheme == "adbc":
+        driver, table = re.split(r"[?#]", rest)[0], rest.rpartition("#")[2] if "#" in rest else ""
+        return f"adbc://{driver}{'?…' if '?' in rest else ''}{'#' if table else ''}{table}"
     credentials, at, place = rest.rpartition("@")
     if scheme in _POSTGRES:
         public = _hide_parameters(place)
@@ -67,6 +77,15 @@ def scrub_passwords(message: str, source: str) -> str:
             if spelling:
                 message = message.replace(spelling, "…")
     return message
+
+
+def scrub_values(message: str, options: Mapping[str, str]) -> str:
+    """A library's message, without the values of options that are secret, nor passwords of addresses among them."""
+    for name, value in options.items():
+        message = scrub_passwords(message, value)
+        if _is_secret(name):
+            message = message.replace(value, "…") if value else message
+    return censor_urls(message)
 
 
 def censor_urls(message: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from elute.engines.counts_folder.layout import is_counts
 from elute.identify.components import find_components
 from elute.log import ClickLog, read_log
 from elute.progress import Progress, silent
@@ -46,7 +45,7 @@ def propose_items(log: ClickLog, rankable_share: float, progress: Progress = sil
 def _list_choices(log: ClickLog) -> list[tuple[str, ...]]:
     """The document alone; the document with another column for the query. None where only counts are left."""
     roles, query = log.roles, log.roles.query
-    if query is None or len(roles.item) != 2 or query not in roles.item or not log.options or is_counts(log.source):
+    if query is None or len(roles.item) != 2 or query not in roles.item or not log.options or log.is_counted:
         return []
     doc = next(column for column in roles.item if column != query)
     others = [column for column in log.engine.columns if "query" in column.lower() and column not in roles.columns]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 
 from elute.cells.counts import Clustered, Counts
-from elute.engines.counts_folder.layout import is_counts
 from elute.identify.components import LinkingPlan
 from elute.known.precision import Precision, measure, measure_placed
 from elute.known.sample import CELLS, sample_counts, sample_partitions
@@ -51,7 +50,7 @@ def find_clusters(log: ClickLog, counts: Counts) -> tuple[list[tuple[str, Callab
         return [], []
     if log.survey.usable > CLUSTERED:
         return [], [f"the log is too large to look at how clicks of one {' or '.join(wanted)} depend on each other"]
-    if is_counts(log.source) or isinstance(log.source, Counts):
+    if log.is_counted:
         return [], [
             f"counts do not tell which clicks are of one {' or '.join(wanted)}, so how these depend is left out"
         ]

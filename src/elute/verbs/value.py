@@ -11,7 +11,6 @@ from typing import Any, Unpack
 from elute._util.urls import is_remote
 from elute.cells.counts import Counts
 from elute.checking.measured import CLUSTERED
-from elute.engines.counts_folder.layout import is_counts
 from elute.engines.duckdb.files import find_files
 from elute.errors import EluteError
 from elute.fits.fit import Fit
@@ -138,7 +137,7 @@ def _find_clusters(
         return None, []
     if wanted == log.roles.query:
         return ClickClusters(wanted, number=queries), []
-    if is_counts(log.source) or isinstance(log.source, Counts):
+    if log.is_counted:
         return None, [f"counts do not tell which clicks are of one {wanted}, so how these depend is left out"]
     if wanted not in log.engine.columns:
         known = ", ".join(log.engine.columns)

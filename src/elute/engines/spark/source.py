@@ -31,7 +31,7 @@ def open_frame(source: object) -> tuple[DataFrame, str, bool]:
         return cast("DataFrame", source), "the DataFrame", False
     paths = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
     label = hide_secrets(paths[0]) if len(paths) == 1 else f"{hide_secrets(paths[0])} and {len(paths) - 1} more"
-    if any(is_postgres(path) or path.startswith("duckdb://") for path in paths):
+    if any(is_postgres(path) or path.startswith(("duckdb://", "adbc://")) for path in paths):
         raise EluteError(f"Spark cannot read {hide_secrets(paths[0])}; leave out `engine='spark'`")
     kind = _detect_format(paths)
     files = [_escape(path) for path in paths]

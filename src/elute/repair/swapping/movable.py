@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from elute.cells.counts import Counts
 from elute.cells.factors import is_position
 from elute.checking.check import Check
 from elute.checking.measured import CLUSTERED
-from elute.engines.counts_folder.layout import is_counts
 from elute.errors import EluteError
 
 Codes = NDArray[np.int64]
@@ -96,7 +94,7 @@ def _look_at_pages(check: Check, columns: Sequence[str]) -> dict[str, str]:
     if page is None:
         why = "no column names the page, so whether it varies there is not known; --session or --movable says so"
         return dict.fromkeys(columns, why)
-    if log.survey.usable > CLUSTERED or is_counts(log.source) or isinstance(log.source, Counts):
+    if log.survey.usable > CLUSTERED or log.is_counted:
         return dict.fromkeys(columns, "whether it varies within a page was not looked at; --movable says so")
     rows = check.counts.read_clusters(page)
     factors = check.counts.factors
