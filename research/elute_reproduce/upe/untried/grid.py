@@ -18,6 +18,7 @@ from elute_reproduce.study import Study
 from elute_reproduce.upe.experiment.worlds import STRONG, WEAK, Graded
 from elute_reproduce.upe.untried.trainings import (
     AFTER_CODE,
+    AT_REST,
     FIRST,
     NOW,
     RANDOM_START,
@@ -48,10 +49,11 @@ class Cell(NamedTuple):
 
 CELLS = (
     *(Cell(STRONG, name, RATES[1]) for name in (*TUNED, SEPARATE)),
-    *(Cell(policy, FIRST, OWN_RATE) for policy in (STRONG, RANDOM_START)),
+    *(Cell(STRONG, name, RATES[0]) for name in TUNED),
     *(Cell(RANDOM_START, name, RATES[1]) for name in TUNED),
     *(Cell(WEAK, name, RATES[1]) for name in (*TUNED, SEPARATE)),
-    *(Cell(policy, name, RATES[0]) for policy in (STRONG, WEAK) for name in TUNED),
+    *(Cell(policy, FIRST, OWN_RATE) for policy in (STRONG, RANDOM_START)),
+    *(Cell(policy, AT_REST, RATES[1]) for policy in (STRONG, WEAK)),
     *(Cell(policy, NOW, OWN_RATE) for policy in (STRONG, WEAK)),
     Cell(WEAK, FIRST, OWN_RATE),
 )
@@ -65,7 +67,10 @@ _SCHEMA = pa.schema(
         ("reading", pa.string()),
         ("rate", pa.float64()),
         ("seed", pa.int32()),
-        *((name, pa.float64()) for name in ("trained", "target", "exact", "ndcg", "validation", "seconds")),
+        *(
+            (name, pa.float64())
+            for name in ("trained", "target", "exact", "own", "reached", "ndcg", "validation", "seconds")
+        ),
     ]
 )
 
@@ -82,6 +87,8 @@ class KeptReading:
     trained: float
     target: float
     exact: float
+    own: float
+    reached: float
     ndcg: float
     validation: float
     seconds: float
