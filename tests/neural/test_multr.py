@@ -14,7 +14,6 @@ from neural_worlds import compiled_with_little_optimisation as compiled_with_lit
 
 from elute.neural import simulator
 from elute.neural.data import look_up
-from elute.neural.learners import multr
 from elute.neural.learners.multr import MULTR, shuffle_places
 from elute.neural.networks import LINEAR
 from elute.neural.sources import Offline
@@ -62,7 +61,7 @@ def test_what_is_added_to_real_clicks_is_that_target(monkeypatch: pytest.MonkeyP
         found_x.append(np.asarray(x))
         return jnp.where(mask, x[..., 0] + 10.0 * jnp.arange(mask.shape[1]), 0.0)
 
-    monkeypatch.setattr(multr.simulator, "draw", stand_in)
+    monkeypatch.setattr(simulator, "draw", stand_in)
     weights = 1 / np.linspace(1, 0.2, POSITIONS)
     orders = [shuffle_places(seen.mask, jax.random.split(key)[0]) for key in jax.random.split(KEY, 4)[1:]]
     added = np.asarray(MULTR(orders=3)._augment({}, jnp.asarray(weights), seen, KEY))

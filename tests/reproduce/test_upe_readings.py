@@ -15,7 +15,7 @@ from elute.errors import EluteError
 from elute.neural import dual
 from elute.neural.data import Batch, View, look_up
 from elute.neural.networks import LINEAR
-from elute.neural.sources import Offline, build_simulated_lists
+from elute.neural.sources import Offline, SimulatedLists, build_simulated_lists
 from elute.simulation.grades import PROPENSITIES
 from elute_reproduce.page import to_markdown
 from elute_reproduce.study import Study
@@ -25,7 +25,7 @@ from elute_reproduce.upe.exact import adjust as solve_adjusted
 from elute_reproduce.upe.experiment.worlds import STRONG, make_synthetic_set, set_up
 from elute_reproduce.upe.untried import grid as untried_grid
 from elute_reproduce.upe.untried import public_versions, trainings
-from elute_reproduce.upe.untried.grid import CELLS, Cell, collect, key_of
+from elute_reproduce.upe.untried.grid import CELLS, ReadingCell, collect, key_of
 from elute_reproduce.upe.untried.public_versions import PublicUPE, run_block
 from elute_reproduce.upe.untried.separate import SeparateUPE
 from elute_reproduce.upe.untried.steered import Steered, set_rate
@@ -34,7 +34,7 @@ from elute_reproduce.upe.untried.trainings import (
     RANDOM_START,
     SEPARATE,
     TARGET,
-    Found,
+    FoundReading,
     Size,
     advance,
     build_reading,
@@ -155,6 +155,7 @@ def test_a_separate_target_stays_and_what_is_trained_obeys_the_law(graded: Any) 
     for _ in range(0, size.steps, size.fused):
         state, _ = source.advance(model, state, size.fused, size.batch)
     lists = source.data
+    assert isinstance(lists, SimulatedLists)
     np.testing.assert_allclose(state.params["dual"], given, rtol=1e-6)
     y = np.asarray(dual.logits(jnp.array(given)))
     target, exact, own = solve_reading(model, state, lists)
@@ -198,9 +199,9 @@ def test_online_from_random_scores_and_renewed(graded: Any) -> None:
 def test_trainings_are_kept_and_fit_the_page(tmp_path: Path, graded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Any, ...]] = []
 
-    def trained(graded: Any, paradigm: str, name: str, rate: float, seed: int, size: Size) -> Found:
+    def trained(graded: Any, paradigm: str, name: str, rate: float, seed: int, size: Size) -> FoundReading:
         asked.append((paradigm, name, rate))
-        return Found(
+        return FoundReading(
             trained=11.3 if name == FIRST else 4.0,
             target=20.0,
             exact=4.1,
@@ -237,4 +238,4 @@ def test_the_pages_trainings_of_readings_are_those_of_this_code() -> None:
     runs = untried_grid._load(KEPT / "data" / "upe-readings.parquet")
     wanted = {key_of(graded, cell, seed, trainings.SMALL) for cell in CELLS for seed in range(readings.SEEDS)}
     assert {run.key for run in runs} == wanted
-    assert all(key_of(graded, Cell(r.paradigm, r.reading, r.rate), r.seed, trainings.SMALL) == r.key for r in runs)
+    assert {ReadingCell(run.paradigm, run.reading, run.rate) for run in runs} == set(CELLS)

@@ -11,7 +11,7 @@ from elute_reproduce.result import Claim, ComparedValue, Reproduction
 from elute_reproduce.study import Study
 from elute_reproduce.upe.experiment.worlds import Graded, make_synthetic_set
 from elute_reproduce.upe.presentation.tables import SOURCE, TRUTH
-from elute_reproduce.upe.untried.grid import OWN_RATE, RATES, TUNED, Cell, KeptReading, ReadingGrid, collect
+from elute_reproduce.upe.untried.grid import OWN_RATE, RATES, TUNED, KeptReading, ReadingCell, ReadingGrid, collect
 from elute_reproduce.upe.untried.trainings import (
     AFTER_CODE,
     AT_REST,
@@ -84,7 +84,7 @@ def _settings(study: Study, graded: Graded, grid: ReadingGrid, size: Size) -> tu
     )
 
 
-def _rows(cell: Cell, runs: Sequence[KeptReading]) -> list[ComparedValue]:
+def _rows(cell: ReadingCell, runs: Sequence[KeptReading]) -> list[ComparedValue]:
     where = {"reading": cell.reading, "lists": cell.paradigm, "rate": f"{cell.rate:g}"}
     values = {
         "target": [run.target for run in runs],
@@ -212,11 +212,11 @@ def _describe_tuning(grid: ReadingGrid) -> str:
     return f"Rates by learner, the one with the best nDCG@10 on the validation queries: {'; '.join(found)}."
 
 
-def _of(grid: ReadingGrid, reading: str) -> list[tuple[Cell, list[KeptReading]]]:
+def _of(grid: ReadingGrid, reading: str) -> list[tuple[ReadingCell, list[KeptReading]]]:
     return [(cell, runs) for cell, runs in grid.items() if cell.reading == reading]
 
 
-def _name(cell: Cell) -> str:
+def _name(cell: ReadingCell) -> str:
     return f"{cell.paradigm}, rate {cell.rate:g}"
 
 

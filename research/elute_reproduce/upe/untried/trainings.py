@@ -62,7 +62,7 @@ its seeds. None is below 0, where the dual problem's parameters are its logits."
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundReading:
     """p₁/p₁₀ of one training, and what the law makes of it."""
 
     trained: float
@@ -109,7 +109,7 @@ def build_source(graded: Graded, world: Setup, seed: int, size: Size, paradigm: 
     return Online(shown, jnp.asarray(list_candidates(graded.train)), size.renewed)
 
 
-def train_reading(graded: Graded, paradigm: str, name: str, rate: float, seed: int, size: Size = SMALL) -> Found:
+def train_reading(graded: Graded, paradigm: str, name: str, rate: float, seed: int, size: Size = SMALL) -> FoundReading:
     """Train a reading and solve its second stage."""
     world = set_up(graded, paradigm, seed + 1)
     source = build_source(graded, world, seed, size, paradigm)
@@ -123,7 +123,7 @@ def train_reading(graded: Graded, paradigm: str, name: str, rate: float, seed: i
     state, last = advance(learner, source, rate, seed, size)
     log_p = np.asarray(learner.log_propensities(state), np.float64)
     target, exact, own = solve_reading(learner, state, last)
-    return Found(
+    return FoundReading(
         trained=float(np.exp(log_p[0] - log_p[-1])),
         target=target,
         exact=exact,
