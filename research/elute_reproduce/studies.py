@@ -31,6 +31,7 @@ STUDIES: dict[str, str] = {
     "upe-table3": "what UPE's confounding effect is fitted to",
     "upe-figure5": "UPE and the naive joint model",
     "upe-propensities": "which learner finds the propensities, and why UPE cannot: its optimum solved exactly",
+    "upe-readings": "readings of UPE that the other pages leave out, beside their exact optimum",
     "fit-yandex": "propensities and held-out perplexity on real clicks",
     "clicks-yandex": "session click models and their held-out perplexity on real clicks",
     "clicks-sparse": "session click models from 2 to 200 impressions a document, and on real clicks with intervals",

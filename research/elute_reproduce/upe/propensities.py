@@ -119,17 +119,16 @@ def _read_law(laws: list[law.Law]) -> list[str]:
         law.tabulate(laws),
         "Medians over seeds, solved exactly (`research/elute_reproduce/upe/exact.py`) but for DLA and `upe, in "
         "stages`, which are trained: 500 steps of each stage, every 2,500. Where these are not near the exact "
-        "solution, their own y^p is not that of a separate DLA, or they are short of the optimum; we did not look "
-        "into which.",
+        "solution, their own y^p is not that of a separate DLA, or their network does not add what the law adds: "
+        "[upe-readings](upe-readings.md) has trainings of which it is the latter.",
         "Documents at their own positions, as Eq. 7 is printed, return the confounded target: UPE is DLA. The true "
         "log r as the score does not help, since dual learning has divided by relevance already. With raw clicks as "
         "the target it does, exactly: it is clicks that must be adjusted for the score, not what dual learning made "
         "of them. [score-adjusted](score-adjusted.md) does that.",
-        "**Readings.** Of those not tried before: y^p from a separate DLA with a ranker of its own is the column of "
-        "the exact solution, and is wrong. Rates from .01 to .05 change y^p and how near a training comes to the "
-        "optimum, not the law. Not run: online learning started from a random ranker; the first public version's "
-        "encoder, a transformer of two layers with its optimiser made anew at every step; rates by learner. The law "
-        "holds for the optimum of each; what they reach short of it is not known here.",
+        "**Readings.** Those that are not on this page, trained smaller and beside their exact solutions on "
+        "[upe-readings](upe-readings.md): y^p from a separate DLA with a ranker of its own; online learning started "
+        "from a random ranker; the first public version's encoder, a transformer of two layers, with its optimisers "
+        "made anew at every step; rates by learner.",
     ]
 
 
@@ -158,8 +157,8 @@ def _reading(graded: Graded, grid: Grid) -> list[str]:
         "the paper says. No reading of UPE that we tried repairs it; when its stages are trained changes most.",
         "Other readings, on this set with 4 seeds and both losses in every step (`python -m benchmarks.neural --study "
         "--seeds 4 --only upe`): which quantity the backdoor adjustment averages (logit, probability, exponentiated "
-        "logit) changes nothing; propensities as targets in place of their logits give p₁/p₁₀ = 0.29 (strong) and 0.21 "
-        "(weak), their ratios 0.16 and 0.11.",
+        "logit) changes nothing; propensities as targets in place of their logits give p₁/p₁₀ = 0.29 (strong) and "
+        "0.21 (weak), their ratios 0.16 and 0.11.",
         "Where documents stand at more than one position, whoever put them there, the fixed-effect fit finds the "
         "propensities and says how precisely. Under a strong policy that does little for nDCG: the ranker without any "
         "correction does as well as the one with the true propensities.",

@@ -18,6 +18,7 @@ from elute_reproduce.study import Study
 from elute_reproduce.upe.experiment.worlds import STRONG, WEAK, Graded
 from elute_reproduce.upe.untried.trainings import (
     AFTER_CODE,
+    AT_REST,
     FIRST,
     NOW,
     RANDOM_START,
@@ -26,7 +27,7 @@ from elute_reproduce.upe.untried.trainings import (
     STAGED,
     TARGET,
     TEXT,
-    Found,
+    FoundReading,
     Size,
     train_reading,
 )
@@ -38,7 +39,7 @@ OWN_RATE = 0.005
 TUNED = (TARGET, TEXT, STAGED, AFTER_CODE)
 
 
-class Cell(NamedTuple):
+class ReadingCell(NamedTuple):
     """What is trained once a seed."""
 
     paradigm: str
@@ -47,13 +48,14 @@ class Cell(NamedTuple):
 
 
 CELLS = (
-    *(Cell(STRONG, name, RATES[1]) for name in (*TUNED, SEPARATE)),
-    *(Cell(policy, FIRST, OWN_RATE) for policy in (STRONG, RANDOM_START)),
-    *(Cell(RANDOM_START, name, RATES[1]) for name in TUNED),
-    *(Cell(WEAK, name, RATES[1]) for name in (*TUNED, SEPARATE)),
-    *(Cell(policy, name, RATES[0]) for policy in (STRONG, WEAK) for name in TUNED),
-    *(Cell(policy, NOW, OWN_RATE) for policy in (STRONG, WEAK)),
-    Cell(WEAK, FIRST, OWN_RATE),
+    *(ReadingCell(STRONG, name, RATES[1]) for name in (*TUNED, SEPARATE)),
+    *(ReadingCell(STRONG, name, RATES[0]) for name in TUNED),
+    *(ReadingCell(RANDOM_START, name, RATES[1]) for name in TUNED),
+    *(ReadingCell(WEAK, name, RATES[1]) for name in (*TUNED, SEPARATE)),
+    *(ReadingCell(policy, FIRST, OWN_RATE) for policy in (STRONG, RANDOM_START)),
+    *(ReadingCell(policy, AT_REST, RATES[1]) for policy in (STRONG, WEAK)),
+    *(ReadingCell(policy, NOW, OWN_RATE) for policy in (STRONG, WEAK)),
+    ReadingCell(WEAK, FIRST, OWN_RATE),
 )
 
 _VERSION = 1
@@ -65,7 +67,10 @@ _SCHEMA = pa.schema(
         ("reading", pa.string()),
         ("rate", pa.float64()),
         ("seed", pa.int32()),
-        *((name, pa.float64()) for name in ("trained", "target", "exact", "ndcg", "validation", "seconds")),
+        *(
+            (name, pa.float64())
+            for name in ("trained", "target", "exact", "own", "reached", "ndcg", "validation", "seconds")
+        ),
     ]
 )
 
@@ -82,12 +87,14 @@ class KeptReading:
     trained: float
     target: float
     exact: float
+    own: float
+    reached: float
     ndcg: float
     validation: float
     seconds: float
 
 
-ReadingGrid = Mapping[Cell, list[KeptReading]]
+ReadingGrid = Mapping[ReadingCell, list[KeptReading]]
 """Seed by seed."""
 
 
@@ -95,14 +102,14 @@ def collect(study: Study, graded: Graded, most: int, size: Size = SMALL) -> Read
     """All cells: those that are kept, and the others trained now, and kept."""
     path = None if study.out is None else study.out / "data" / "upe-readings.parquet"
     kept = {run.key: run for run in _load(path)}
-    found: dict[Cell, list[KeptReading]] = {cell: [] for cell in CELLS}
+    found: dict[ReadingCell, list[KeptReading]] = {cell: [] for cell in CELLS}
     jobs = [(seed, cell) for seed in range(min(study.seeds, most)) for cell in CELLS]
     for done, (seed, cell) in enumerate(jobs):
         study.progress(f"{cell.paradigm}: {cell.reading} at {cell.rate:g}", done, len(jobs))
         key = key_of(graded, cell, seed, size)
         if key not in kept:
             began = time.perf_counter()
-            own: Found = train_reading(graded, *cell, seed, size)
+            own: FoundReading = train_reading(graded, *cell, seed, size)
             kept[key] = KeptReading(key, *cell, seed, **asdict(own), seconds=time.perf_counter() - began)
             if path is not None:
                 write_parquet(path, pa.Table.from_pylist([asdict(run) for run in kept.values()], _SCHEMA))
@@ -110,7 +117,7 @@ def collect(study: Study, graded: Graded, most: int, size: Size = SMALL) -> Read
     return found
 
 
-def key_of(graded: Graded, cell: Cell, seed: int, size: Size) -> str:
+def key_of(graded: Graded, cell: ReadingCell, seed: int, size: Size) -> str:
     """What decides a training, short."""
     words = (_VERSION, graded.digest, tuple(cell), seed, size)
     return hashlib.sha256(repr(words).encode()).hexdigest()[:16]

@@ -11,17 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from elute.neural import dual
+from elute.neural import dual, joint
 from elute.neural.learner import Learner, State, score_documents
 from elute.neural.learners.dla import DLA
 from elute.neural.learners.upe import AFTER_PUBLIC_CODE, UPE, Stages
+from elute.neural.losses import log_softmax
 from elute.neural.metrics import list_candidates, ndcg, to_graded_documents
 from elute.neural.networks import Network
 from elute.neural.sources import BatchSource, Offline, Online, SimulatedLists, build_simulated_lists
 from elute.ranking.data import RankingData
-from elute_reproduce.upe.exact import Floats, ShownLists, adjust, solve
+from elute_reproduce.upe.exact import Floats, ShownLists, solve, target_of
 from elute_reproduce.upe.experiment.training import Setup
-from elute_reproduce.upe.experiment.worlds import Graded, set_up, take_top
+from elute_reproduce.upe.experiment.worlds import STRONG, WEAK, Graded, set_up, take_top
+from elute_reproduce.upe.untried import public_versions
 from elute_reproduce.upe.untried.public_versions import PublicUPE
 from elute_reproduce.upe.untried.separate import SeparateUPE
 from elute_reproduce.upe.untried.steered import Steered, set_rate
@@ -48,11 +50,19 @@ class Size:
 SMALL = Size()
 TEXT, STAGED, AFTER_CODE, SEPARATE = "upe", "upe, in stages", "upe, after the public code", "upe, separate y^p"
 FIRST, NOW = "public code, first version", "public code, now"
+AT_REST = "upe, separate y^p of 10,000 steps"
 TARGET = "dla"
+
+LONG = {
+    STRONG: (3.006, 2.719, 2.331, 1.823, 1.517, 1.102, 0.404, 0.216, 0.057, 0.0),
+    WEAK: (2.501, 2.278, 1.990, 1.602, 1.379, 0.998, 0.389, 0.261, 0.098, 0.0),
+}
+"""Log propensities that dual learning found at the paper's size, on the larger set of `upe-propensities`; medians over
+its seeds. None is below 0, where the dual problem's parameters are its logits."""
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundReading:
     """p₁/p₁₀ of one training, and what the law makes of it."""
 
     trained: float
@@ -60,6 +70,10 @@ class Found:
     """What the second stage was given: DLA's own propensities, or clicks weighted by inverse relevance."""
     exact: float
     """The optimum of the second stage with the logging score (Eq. 13), averaged over documents at all positions."""
+    own: float
+    """The same with the confounder as far as it was learnt, in place of the logging score; NaN without one."""
+    reached: float
+    """Of the shares that a frozen second stage gives documents where they stand: `target` at its optimum; else NaN."""
     ndcg: float
     """@10 on the test queries."""
     validation: float
@@ -73,7 +87,7 @@ def build_reading(name: str, size: Size, given: Sequence[float] = ()) -> Learner
     plain = Network(hidden=size.hidden, dropout=0.0)
     if name == TARGET:
         return DLA(network=network, optimiser=rule)
-    if name == SEPARATE:
+    if name in (SEPARATE, AT_REST):
         whole = Stages(size.steps // 3, size.steps // 3, size.steps)
         return SeparateUPE(**upe, stages=whole, given=tuple(given))
     if name in (FIRST, NOW):
@@ -95,7 +109,7 @@ def build_source(graded: Graded, world: Setup, seed: int, size: Size, paradigm: 
     return Online(shown, jnp.asarray(list_candidates(graded.train)), size.renewed)
 
 
-def train_reading(graded: Graded, paradigm: str, name: str, rate: float, seed: int, size: Size = SMALL) -> Found:
+def train_reading(graded: Graded, paradigm: str, name: str, rate: float, seed: int, size: Size = SMALL) -> FoundReading:
     """Train a reading and solve its second stage."""
     world = set_up(graded, paradigm, seed + 1)
     source = build_source(graded, world, seed, size, paradigm)
@@ -103,14 +117,18 @@ def train_reading(graded: Graded, paradigm: str, name: str, rate: float, seed: i
     if name == SEPARATE:
         before, _ = advance(build_reading(TARGET, size), source, rate, seed + 1_000, size)
         given = np.asarray(before.params["dual"]).tolist()
+    elif name == AT_REST:
+        given = LONG[paradigm]
     learner = build_reading(name, size, given)
     state, last = advance(learner, source, rate, seed, size)
     log_p = np.asarray(learner.log_propensities(state), np.float64)
-    target, exact = solve_reading(learner, state, last)
-    return Found(
+    target, exact, own = solve_reading(learner, state, last)
+    return FoundReading(
         trained=float(np.exp(log_p[0] - log_p[-1])),
         target=target,
         exact=exact,
+        own=own,
+        reached=measure_reached(learner, state, last),
         ndcg=_measure(learner, state, graded.test),
         validation=float("nan") if graded.validation is None else _measure(learner, state, graded.validation),
     )
@@ -129,18 +147,44 @@ def advance(learner: Learner, source: Offline, rate: float, seed: int, size: Siz
     return _adjust(learner, state, lists), lists
 
 
-def solve_reading(learner: Learner, state: State, lists: SimulatedLists) -> tuple[float, float]:
-    """p₁/p₁₀ of the target that the second stage has now, and at its optimum with the logging score."""
+def solve_reading(learner: Learner, state: State, lists: SimulatedLists) -> tuple[float, float, float]:
+    """p₁/p₁₀ of the target that the second stage has now; at its optimum with the logging score, and with its own."""
     rows = np.asarray(lists.documents)
     there = rows >= 0
     relevance = np.where(there, np.asarray(lists.relevance)[np.maximum(rows, 0)], np.nan).astype(np.float64)
     shown = ShownLists(np.where(there, np.asarray(lists.logging, np.float64), np.nan), relevance)
     if "dual" in state.params and getattr(learner, "target", "logit") == "logit":
         y = np.asarray(dual.logits(state.params["dual"]), np.float64)
-        return float(np.exp(y[0] - y[-1])), float(np.exp(adjust(shown, y, 1.0)[0]))
-    weighted = _weigh_clicks(learner, state, lists, shown)
-    plain = solve(np.zeros_like(shown.score), weighted, there)
-    return float(np.exp(plain[0])), float(np.exp(solve(shown.score, weighted, there)[0]))
+        wanted = target_of(y, there)
+    else:
+        wanted = _weigh_clicks(learner, state, lists, shown)
+    learnt = _confounder(learner, state, lists)
+    scores = (np.zeros(rows.shape), shown.score, np.full(rows.shape, np.nan) if learnt is None else learnt)
+    found = [np.exp(solve(score, wanted, there)[0]) if np.isfinite(score[there]).all() else np.nan for score in scores]
+    return float(found[0]), float(found[1]), float(found[2])
+
+
+def measure_reached(learner: Learner, state: State, lists: SimulatedLists) -> float:
+    """p₁/p₁₀ of the mean softmax over each list, documents at their own positions."""
+    if not isinstance(learner, UPE) or not learner.frozen:
+        return float("nan")
+    document = state.params["document"]
+    encoded = joint.encode(document, lists.features[jnp.maximum(lists.documents, 0)])
+    mask = lists.documents >= 0
+    fitted = log_softmax(joint.score(document, encoded + state.params["position"]), mask)
+    shares = np.asarray(jnp.where(mask, jnp.exp(fitted), 0.0).sum(axis=0), np.float64)
+    return float(shares[0] / shares[-1])
+
+
+def _confounder(learner: Learner, state: State, lists: SimulatedLists) -> Floats | None:
+    """What the network without positions has learnt of the logging score, by list and position."""
+    if "document" not in state.params:
+        return None
+    document, mask = state.params["document"], lists.documents >= 0
+    x = lists.features[jnp.maximum(lists.documents, 0)]
+    if isinstance(learner, PublicUPE):
+        return np.asarray(public_versions.score(document, learner.encode(document, x, mask, None)), np.float64)
+    return np.asarray(joint.score(document, joint.encode(document, x)), np.float64)
 
 
 def _weigh_clicks(learner: Learner, state: State, lists: SimulatedLists, shown: ShownLists) -> Floats:

@@ -20,7 +20,8 @@ The text leaves open, and here are settings:
 No reading removes the confounding. The optimum of Eq. 13 is solved in `research/elute_reproduce/upe/exact.py`: with
 the target "logit", log UPE_k is about log DLA_k − E[score | k], and the scale of the score, which no loss ties to
 clicks, decides how much is taken away. Even the true log relevance as the score leaves it wrong: dual learning has
-divided by relevance once already.
+divided by relevance once already. A network with a bend between position and score takes away another amount than the
+law says, which no loss sets either (docs/reproductions/upe-readings.md).
 
 Eq. 7 as printed sums over documents at their own positions, which leaves no position to average for; here every
 document is put at every position, as Eq. 6d says. Zero logging scores are as good as none: "mrr" and "dcg" of Eq. 15
@@ -78,9 +79,10 @@ class UPE(Learner):
     """A ranker weighted by unconfounded propensities."""
 
     note: ClassVar[str] = (
-        "UPE's propensities follow the scale of the logging policy's score, which clicks do not set: in no simulated "
-        "world did a reading of it come within 10% of the true p1/p10 (docs/reproductions/upe-propensities.md). Where "
-        "items come back at several positions, the learner elute estimates them"
+        "UPE's propensities follow the scale of the logging policy's score, which clicks do not set: no reading of it "
+        "came within 10% of the true p1/p10 in more than one simulated world (docs/reproductions/upe-propensities.md, "
+        "docs/reproductions/upe-readings.md). Where items come back at several positions, the learner elute estimates "
+        "them"
     )
 
     average: Average = "logit"
