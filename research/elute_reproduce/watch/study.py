@@ -13,8 +13,8 @@ from elute_reproduce.result import Claim, ComparedValue, Reproduction, StudyFigu
 from elute_reproduce.study import Study
 from elute_reproduce.watch.worlds import PLANTS, WARM, WORLDS, WatchWorld, simulate, watch_days
 
-YEARS = 8
-"""Of each world, in each run: ten runs are 640 years of eight worlds."""
+YEARS = 13
+"""Of each world, in each run: ten runs are 1,040 years of eight worlds."""
 REPETITIONS = 5
 """Of each change, in each run."""
 HORIZON = 28
