@@ -111,6 +111,8 @@ def test_the_command_line_says_what_there_is(log: Path, tmp_path: Path) -> None:
         1, "elute: the learner 'multr' has no setting 'drop'; it takes: pretraining, orders\n"
     )  # fmt: skip
     assert "'clip' is not NAME=VALUE" in call_elute(*call, "clip").err
+    short = call_elute(*call, "pretraining=30", "--steps", "30")
+    assert short.code == 1 and "prepares for 30 steps, and there are 30 in all; give more" in short.err
     assert not (tmp_path / "out").exists()
 
 

@@ -50,6 +50,11 @@ class Learner(ABC):
     """What whoever reads its propensities must know."""
 
     @property
+    def prepares(self) -> int:
+        """Steps before the ranker learns as its learner is named for."""
+        return 0
+
+    @property
     def whole_log(self) -> bool:
         """Whether `adjust_over_log` must see the lists of the log."""
         return False

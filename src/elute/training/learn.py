@@ -180,6 +180,10 @@ def _check_options(inputs: Inputs, how: TrainingOptions, resume: bool) -> None:
             f"learner '{inputs.learner}' learns propensities by gradients through its network, which trees do not "
             f"have; `model='lightgbm'` goes with {', '.join(WEIGHTED)}"
         )
+    if how.model != "lightgbm":
+        from elute.training.networks import require_steps
+
+        require_steps(inputs.learner, how.own, how.steps or _STEPS[how.model])
     if how.model == "lightgbm" and resume:
         raise EluteError("trees have no checkpoint to resume from; leave `resume=True` out")
     if how.model == "lightgbm" and how.on_disk:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elute.errors import EluteError
 from elute.neural import export
 from elute.neural.host import Host, device_memory
 from elute.neural.learner import Learner
@@ -97,6 +98,16 @@ def _count_bytes(arrays: tuple[NDArray[Any] | None, ...]) -> int:
 def as_learner(name: str, network: Network, rate: float, own: Mapping[str, Any] = MappingProxyType({})) -> Learner:
     """With weighted clicks, inverse propensity weighting is what naive learning is with plain ones."""
     return named("naive" if name in WEIGHTED else name, network=network, optimiser=Optimiser(rate=rate), **own)
+
+
+def require_steps(name: str, own: Mapping[str, Any], steps: int) -> None:
+    """Refuse fewer steps than a learner prepares for: another would be learnt than was asked for."""
+    prepares = as_learner(name, LINEAR, 1.0, own).prepares
+    if steps <= prepares:
+        raise EluteError(
+            f"the learner '{name}' prepares for {prepares:,} steps, and there are {steps:,} in all; give more, or set "
+            "its `pretraining` lower"
+        )
 
 
 def as_ranking(features: NDArray[np.float32]) -> RankingData:

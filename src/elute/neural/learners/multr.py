@@ -44,6 +44,10 @@ class MULTR(Learner):
     orders: int = 4
     """Random orders of the documents of a list, a step."""
 
+    @property
+    def prepares(self) -> int:
+        return self.pretraining
+
     def init_parameters(self, key: Key, n_features: int, positions: int) -> Groups:
         ranker, user = jax.random.split(key)
         return {
