@@ -236,7 +236,7 @@ def test_wrong_settings_are_named() -> None:
         train(Naive(network=TINY), online(), Settings(fused=50))
     with pytest.raises(EluteError, match="validation documents have 8 features, training documents 2"):
         train(Naive(network=TINY), build_logged_source(np.ones((2, 2)), [[0, 1]], [[0, 1]]), validation=graded())
-    with pytest.raises(EluteError, match="over='batch'"):
+    with pytest.raises(EluteError, match="set 'over' to 'batch'"):
         train(UPE(network=TINY, over="log"), host_log(), Settings(steps=10, batch=2, fused=5, every=5))
     with pytest.raises(EluteError, match="no optimiser 'sgd'"):
         train(Naive(network=TINY, optimiser=Optimiser(name="sgd")), source)  # type: ignore[arg-type]

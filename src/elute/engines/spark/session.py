@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -74,14 +73,13 @@ def _not_left_behind() -> Iterator[None]:
     from pyspark import SparkContext, java_gateway
 
     starting: Any = java_gateway
+    plain, started = starting.Popen, []
 
-    class Noted(subprocess.Popen[Any]):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            started.append(self)
+    def start(*args: Any, **options: Any) -> Any:
+        started.append(plain(*args, **options))
+        return started[-1]
 
-    started: list[Noted] = []
-    plain, starting.Popen = starting.Popen, Noted
+    starting.Popen = start
     try:
         yield
     except BaseException:
