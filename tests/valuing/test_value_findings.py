@@ -225,7 +225,7 @@ def test_values_that_are_too_small_show_no_loss() -> None:
     row = found["rankings"][1]
     by = {one["estimator"]: one for one in row["estimators"]}
     assert by["snips"]["verdict"] == "better" and by["ips-clipped"]["difference_high"] < 0
-    assert any("go by dcg" in note for note in found["notes"])
+    assert any("go by snips and dcg" in note for note in found["notes"])
     assert {row["verdict"], row["verdict_all"], by["ips-clipped"]["verdict"]} == {"cannot tell"}
     assert row["by_query"]["losers"] == 0 and {one["verdict"] for one in found["between"]} == {"cannot tell"}
 
