@@ -224,8 +224,8 @@ def _caution(fit: Fit, seen: Examination, setting: Setting) -> list[str]:
     cells = setting.traffic.cells
     if setting.posterior is not None and np.median(sum_by_item(cells.offsets, cells.clicks)) < FEW_CLICKS:
         notes.append(
-            f"half of the documents or more have fewer than {FEW_CLICKS} clicks: model, dr and the best order that ndcg "
-            "divides by lean on the prior, and their intervals do not hold; go by snips and dcg"
+            f"half of the documents or more have fewer than {FEW_CLICKS} clicks: model, dr and the best order that "
+            "ndcg divides by lean on the prior, and their intervals do not hold; go by snips and dcg"
         )
     loose = seen.known & (np.nan_to_num(seen.log_se) > _ROUGH)
     if loose.any() and seen.errors == "this log":
