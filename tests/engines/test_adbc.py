@@ -116,6 +116,7 @@ def test_what_the_warehouse_says_is_handed_on(shop: str) -> None:
 def test_a_secret_is_told_to_nobody() -> None:
     address = "adbc://snowflake?uri=me:geheim@account/db&password=geheim&adbc.token=env:X#shop.clicks"
     assert hide_secrets(address) == "adbc://snowflake?…#shop.clicks"
+    assert hide_secrets("adbc://postgresql?uri=postgres://me:ge#heim@host/db") == "adbc://postgresql?…#…"
     options = {"uri": "postgres://me:geheim@host/db", "password": "verborgen", "auth_token": "xyz"}
     said = scrub_values("no geheim for postgres://me:geheim@host/db, verborgen, xyz", options)
     assert not any(word in said for word in ("geheim", "verborgen", "xyz"))

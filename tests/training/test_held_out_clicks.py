@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,11 +25,7 @@ LETOR = "docs/data/letor.txt"
 POSITIONS = 12
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compiled_with_little_optimisation() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compiling")
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,11 +18,7 @@ from elute.training.weights import Weighing
 LETOR = "docs/data/letor.txt"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compiled_with_little_optimisation() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compiling")
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -26,11 +24,7 @@ OF_EVERY_LEARNER = {"network", "optimiser", "objective", "stages", "confounding"
 """What learners take beside: of `elute train` itself, or of research in Python."""
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compiled_with_little_optimisation() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compiling")
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,12 +27,7 @@ from elute.training.task import Task
 POSITIONS = 4
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compiled_with_little_optimisation() -> Iterator[None]:
-    """These tests compile much and compute little."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compiling")
 
 
 def random_pages(seed: int, pages: int = 60) -> tuple[np.ndarray, np.ndarray]:

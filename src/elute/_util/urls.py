@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TypeGuard
 from urllib.parse import unquote
 
+_TABLE = re.compile(r"[^@:/=&]*")
 _POSTGRES = ("postgres", "postgresql")
 _REMOTE = ("s3", "http", "https")
 _PARAMETER = re.compile(r"(?<=[?&])([^?&#=\s]+)=([^&#\s]*)")
@@ -42,8 +43,9 @@ def hide_secrets(source: str) -> str:
     if scheme == "duckdb":
         return source
     if scheme == "adbc":
-        driver, table = re.split(r"[?#]", rest)[0], rest.rpartition("#")[2] if "#" in rest else ""
-        return f"adbc://{driver}{'?…' if '?' in rest else ''}{'#' if table else ''}{table}"
+        driver, (_, sign, table) = re.split(r"[?#]", rest)[0], rest.rpartition("#")
+        named = "" if not sign else f"#{table}" if _TABLE.fullmatch(table) else "#…"  # or a password with a #
+        return f"adbc://{driver}{'?…' if '?' in rest else ''}{named}"
     credentials, at, place = rest.rpartition("@")
     if scheme in _POSTGRES:
         public = _hide_parameters(place)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elute._util.matching import id_columns, match
 from elute.auditing.labels import Labels, Scores
-from elute.cells.counts import Counts
+from elute.cells.counts import Counts, sum_by_item
 from elute.cells.factors import is_position
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ def rank_by_log(counts: Counts, place: str) -> Scores | None:
 
 def rate_by_log(counts: Counts, labels: Labels) -> Floats:
     """Click rates by label, NaN where the log does not show an item: how it ranks for whom clicks are relevance."""
-    clicks = np.add.reduceat(counts.clicks.astype(np.float64), counts.offsets[:-1])
+    clicks = sum_by_item(counts.offsets, counts.clicks)
     at = match(labels.items, id_columns(counts.items, counts.items.column_names))
     return np.where(at < 0, np.nan, (clicks / counts.item_impressions)[at])
 
