@@ -2,6 +2,7 @@
 
     python -m benchmarks.daily              # BENCH_ROWS=1000000 a day by default, BENCH_DAYS=60
     python -m benchmarks.daily shop         # a log of few queries, asked again and again
+    python -m benchmarks.daily shop warm    # fits of one window after the other, from scratch and from yesterday's
 
 A day appended to a folder of all the others, beside the same day counted into a folder of its own (goal: at most 1.2
 times); the last 28 days checked from the folder, beside the files of these days checked as one log (goal: at most 0.1
@@ -22,6 +23,9 @@ from benchmarks import logs, measure
 
 ROWS, DAYS, LAST = int(os.environ.get("BENCH_ROWS", "1000000")), int(os.environ.get("BENCH_DAYS", "60")), 28
 REPEATS = int(os.environ.get("BENCH_REPEATS", "3"))
+WINDOWS = 3
+"""Fitted with `warm`, each from the one before."""
+
 ROWS_A_QUERY = 400
 """Of a day, in the shop's log."""
 
@@ -52,6 +56,24 @@ def prepare(name: str, path: str) -> measure.Work:
     return work
 
 
+def compare_fits(folder: Path) -> None:
+    """Rounds and seconds of the last windows, and how far the two fits are from one stopped much later."""
+    import numpy as np
+
+    import elute
+
+    earlier = elute.fit(folder, last=LAST, drop=f"day > {DAYS - 1 - WINDOWS:03}")
+    for day in range(DAYS - WINDOWS, DAYS):
+        window = {"last": LAST, "drop": f"day > {day:03}"}
+        cold, warm = elute.fit(folder, **window), elute.fit(folder, warm=earlier, **window)
+        exact = elute.fit(folder, tolerance=1e-10, **window).propensities["propensity"].to_numpy()
+        for name, fit in (("cold", cold), ("warm", warm)):
+            off = np.abs(fit.propensities["propensity"].to_numpy() / exact - 1).max()
+            rounds, seconds = fit.summary["iterations"], fit.summary["seconds"]
+            print(f"  day {day:03} {name}: {rounds} rounds, {seconds:.2f} s, propensities within {off:.0e}")
+        earlier = warm
+
+
 def main() -> None:
     import elute
 
@@ -61,6 +83,9 @@ def main() -> None:
     cells = 0
     for day, part in enumerate(sorted(path.glob("*.parquet"))):
         cells += elute.count(part, folder, append=True, key=f"day={day:03}").cells
+    if "warm" in sys.argv:
+        compare_fits(folder)
+        return
     names = ["count", "append", "check parts", "check log"]
     found = measure.compare("benchmarks.daily", names, str(path), REPEATS)
     print(f"{DAYS} days of {ROWS:,} rows, {cells // DAYS:,} cells a day")

@@ -35,6 +35,7 @@ _FIT = (
     "judge {it} --format trec --all --out {out}.txt",
     "report {world}/log.parquet --fit {it} --out {out}.html",
     "fit {world}/log.parquet --model ipw --propensities {it} --out {out}",
+    "fit {world}/log.parquet --warm {it} --out {out}",
     "repair {world}/broken.parquet --method merge --propensity {it} --out {out}.json",
     "repair {world}/broken.parquet --method swap --relevance {it} --propensity {it} --out {out}.json",
 )

@@ -175,6 +175,11 @@ def test_fit_with_propensities_and_plans(broken: Path, plan: Path, fitted: Path)
     )
 
 
+def test_fit_from_an_earlier_one(sound: Path, tmp_path: Path) -> None:
+    elute.fit(sound, where="position < 8").save(tmp_path / "before")
+    compare(elute.fit(sound, warm=tmp_path / "before"), "fit", sound, "--warm", tmp_path / "before")
+
+
 def test_fit_with_bounds(broken: Path, fitted: Path) -> None:
     compare(elute.fit(broken, monotone="position"), "fit", broken, "--monotone", "position")
     compare(elute.fit(broken, bounds=True, propensities=fitted), "fit", broken, "--bounds", "--propensities", fitted)

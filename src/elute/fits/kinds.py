@@ -65,6 +65,7 @@ SUMMARY: Kind = record(
         "precision": maybe(_PRECISION),
         "bounds": _BOUNDS,
         "score": _SCORE,
+        "warm": record(dict.fromkeys(("factors", "new"), whole())),
         "assumption": ASSUMPTION,
         "files": SEALS,
     },

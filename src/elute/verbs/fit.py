@@ -15,7 +15,6 @@ from elute.cells.roles import ColumnNames
 from elute.checking.measured import measure_log
 from elute.checking.rung import Rung, describe_unestimable, find_rung
 from elute.errors import EluteError, NotEstimable, NotRecoverable
-from elute.estimate.combined.model import ScoreLinked
 from elute.estimate.inference.bootstrap import Bootstrap
 from elute.estimate.inference.bootstrap import bootstrap as draw
 from elute.estimate.inference.scored import bootstrap_score
@@ -26,6 +25,7 @@ from elute.estimate.models.score_adjusted import ScoreAdjusted
 from elute.estimate.scored.rows import ScoreScale
 from elute.fits.fit import Fit
 from elute.fits.propensities import PropensitySource, read_propensities
+from elute.fits.warm import EarlierFit
 from elute.identify.components import find_components
 from elute.known.precision import TARGET, Precision, measure_placed
 from elute.known.sample import sample_counts
@@ -33,7 +33,8 @@ from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.repair.plan import MergePlan, ScorePlan
-from elute.repair.scored.make import find_assumption
+from elute.verbs.fitting.linked import fit_linked
+from elute.verbs.fitting.warm import refuse_warm, warm_up
 from elute.verbs.holdout import TIME, By, score_fit, split_log
 from elute.verbs.source import PlanSource, as_fit_plan
 
@@ -54,6 +55,7 @@ def fit(
     prior: Literal["smooth"] | None = None,
     relevance_prior: Literal["auto", "beta", "none"] | None = None,
     propensities: PropensitySource | None = None,
+    warm: EarlierFit | None = None,
     clip: float | Literal["auto"] | None = None,
     self_normalised: bool | None = None,
     policy_aware: bool | None = None,
@@ -79,8 +81,9 @@ def fit(
     Where it takes about a second, what the model assumes of clicks is tested (`assumptions` of the summary). Other
     parameters are the model's, left at its own choice where they are None; one that it does not have is refused.
     `relevance_prior="none"`: no prior on relevance (pbm; the default is "auto"). `propensities`: of ipw and affine-ipw,
-    a fit, its folder, a file or a table. `score`: of score-adjusted, the column that results were ranked by.
-    `labels` (items and their `grade` or `relevance`) test it further.
+    a fit, its folder, a file or a table. `warm`: of pbm, the fit of nearly the same log, such as yesterday's, to start
+    from; the result is the same to six digits, after fewer rounds. `score`: of score-adjusted, the column that results
+    were ranked by. `labels` (items and their `grade` or `relevance`) test it further.
     `bootstrap`: error bars from so many draws of clusters, by default of queries.
     `bounds`: fit each component at its own scale, and say what bounds these scales; so do the assumptions `monotone`
     and `at_most`, as for `elute.check`. `propensities` are then known ratios.
@@ -105,6 +108,7 @@ def fit(
             prior=prior,
             relevance_prior=relevance_prior,
             propensities=propensities,
+            warm=warm,
             clip=clip,
             self_normalised=self_normalised,
             policy_aware=policy_aware,
@@ -138,6 +142,7 @@ def fit(
     }
     others: dict[str, Any] = {"propensities": propensities, "bootstrap": bootstrap, "cluster": cluster}
     others |= {"bounds": bounds, "monotone": monotone or None, "at_most": at_most or None}
+    refuse_warm(model, warm)
     if model in SESSION_MODELS:
         others["labels"] = labels is not None
         return _fit_sessions(opened, model, progress, **options, **others, plan=plan)
@@ -145,7 +150,7 @@ def fit(
         raise EluteError(f"no model '{model}'; there are: {', '.join((*MODELS, *SESSION_MODELS))}")
     chosen = as_fit_plan(plan)
     if isinstance(chosen, ScorePlan):
-        found = _fit_linked(opened, chosen, model, labels, progress, **options, **others)
+        found = fit_linked(opened, chosen, model, labels, progress, **options, **others, warm=warm is not None)
         named, judging = (one if isinstance(one, str | Path) else None for one in (plan, labels))
         found.provenance = found.provenance.with_options(seed=seed, plan=named, labels=judging)
         return found
@@ -155,6 +160,7 @@ def fit(
     judged = None if labels is None else read_relevance(labels, opened, progress)
     known_ones = None if bounded else known_ratios
     estimator = build(model, **options, propensities=known_ones, labels=judged, progress=progress)
+    warmed = warm_up(estimator, warm, opened)
     if bounded and estimator.propensities_are != "estimated":
         raise EluteError(f"model '{model}' has no `bounds=`; pbm has")
     assumed = Assumptions.collect(monotone, at_most, known_ratios if bounded else None)
@@ -185,6 +191,7 @@ def fit(
         **options,
         plan=plan if isinstance(plan, str | Path) else None,
         propensities=propensities if isinstance(propensities, str | Path) else None,
+        warm=warm if isinstance(warm, str | Path) else None,
         labels=labels if isinstance(labels, str | Path) else None,
         bootstrap=bootstrap,
         cluster=cluster,
@@ -197,6 +204,8 @@ def fit(
         known = measure_placed(sample_counts(counts, None), estimator.propensity_, estimator.propensity_log_se_)
         rung = find_rung(True, known, estimator.score_test_.verdict != "holds")
     found.summary |= {"rung": rung, "precision": None if known is None else known.to_dict()}
+    if warmed is not None:
+        found.summary["warm"] = warmed.to_dict()
     if bounded and known is not None:
         across = find_bounds(known, assumed, progress)
         found.bounds, found.summary["bounds"] = across.tabulate(estimator.propensity_), across.to_dict()
@@ -205,35 +214,6 @@ def fit(
     if estimator.propensities_are != "ignored":
         planned = counts if counts is None or merges is None else merges.apply(counts)
         found.summary["assumptions"] = assess_briefly(planned, model, progress=progress).to_dict()
-    return found
-
-
-def _fit_linked(
-    log: ClickLog,
-    plan: ScorePlan,
-    model: str,
-    labels: TableSource | None,
-    progress: Progress,
-    *,
-    seed: int | None,
-    **refused: object,
-) -> Fit:
-    """The position-based model under a score plan: links and score are combined anew, by this log's own clicks."""
-    for option, value in {"model": None if model == "pbm" else model, **refused}.items():
-        if value not in (None, False):
-            why = f"a fit under a score plan has no `{option}=`: it is of pbm, as the score completes it"
-            drawn = option in ("bootstrap", "cluster")
-            raise EluteError(why + ("; without the plan, `model='score-adjusted'` has" if drawn else ""))
-    judged = None if labels is None else read_relevance(labels, log, progress)
-    own = ScoreLinked(score=plan.score, score_scale=plan.score_scale, labels=judged, seed=seed or 0, progress=progress)
-    estimator = own.fit(log)
-    counts, survey = log.counts(progress), log.survey
-    found = Fit.from_estimator(model, estimator, log)
-    known = measure_placed(sample_counts(counts, None), estimator.propensity_, estimator.propensity_log_se_)
-    assumed = find_assumption(find_components(log.connect(progress), survey.factors, survey.impressions), estimator)
-    found.summary |= {"rung": find_rung(True, known, assumed.doubted), "precision": known.to_dict()}
-    found.summary |= {"assumption": assumed.to_dict()}
-    found.summary["assumptions"] = assess_briefly(counts, model, progress=progress).to_dict()
     return found
 
 

@@ -34,6 +34,7 @@ Examples:
   elute fit demo/sound.parquet --model dbn --session session_id --out browsed
   elute fit demo/broken.parquet --bounds --monotone position --out bounded
   elute fit demo/sound.parquet --model ubm --session session_id --holdout 0.2
+  elute fit demo/sound.parquet --warm fit --out tomorrow
 
 \b
 Exit code: 0 done, 3 the log is apart or not estimable (see --plan, --bounds, --allow-unidentified), 1 it cannot be
@@ -60,6 +61,9 @@ used.
     help="pbm: a Beta prior fitted to all items.  [default: auto, where items have few clicks]",
 )
 @click.option("--propensities", type=PathType(), help="ipw, affine-ipw, --bounds: a fit's folder, or a table.")
+@click.option(
+    "--warm", type=PathType(file_okay=False), help="pbm: an earlier fit's folder to start from, such as yesterday's."
+)
 @click.option(
     "--clip", metavar="TAU|auto", type=typed("clip"), help="ipw, affine-ipw: propensities count as at least TAU."
 )

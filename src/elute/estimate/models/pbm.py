@@ -29,13 +29,13 @@ from elute.estimate.models.untied import fit_smoothed, fit_untied
 from elute.estimate.partitioned import fit
 from elute.estimate.partitioned.fit import FitByPartition
 from elute.estimate.priors.beta import Beta, Posterior, fit_beta, posterior
+from elute.estimate.priors.criterion import choose_criterion
 from elute.estimate.priors.gamma import Population
 from elute.estimate.priors.smooth import build_smooth_prior
-from elute.estimate.priors.strength import Criterion, profile_score
 from elute.estimate.solve import conditional
 from elute.estimate.solve.effect_errors import EffectErrors
 from elute.estimate.solve.effect_table import tabulate_effects
-from elute.estimate.solve.interior import BARRIER, maximise
+from elute.estimate.solve.interior import BARRIER
 from elute.estimate.solve.likelihood import log_likelihood
 from elute.estimate.solve.problem import (
     Floats,
@@ -97,7 +97,7 @@ class PBM(Estimator):
         super().__init__(seed=seed, tolerance=tolerance, max_iter=max_iter, start=start, progress=progress)
         self.prior = prior
         self.relevance_prior = relevance_prior
-        self._shrinks = relevance_prior == "beta"
+        self._shrinks, self._warm = relevance_prior == "beta", False
         self._held_priors: tuple[dict[str, float] | None, Beta | None] | None = None
         self._strengths: dict[str, float] | None = None
         self._root: csr_array | None = None
@@ -115,12 +115,16 @@ class PBM(Estimator):
         """Whether cells in partitions will do; a smooth prior needs all of them at once."""
         return self.prior is None and self._held_priors is None
 
+    def start_warm(self, start: Floats) -> None:
+        """Start from the propensities of nearly the same log, by factor, and end at the same fit to six digits."""
+        self.start, self._warm = start, True
+
     def copy_for_refit(self) -> Self:
         """An unfitted model that starts from this fit and keeps its priors: to refit resampled clicks."""
         other = copy.copy(self)
         usable = np.isfinite(self.propensity_) & (self.propensity_ > 0)
         other.start = np.where(usable, self.propensity_, 1.0)
-        other.progress = silent
+        other.progress, other._warm = silent, False
         other._held_priors = self._strengths, self._beta
         return other
 
@@ -149,6 +153,7 @@ class PBM(Estimator):
             start=None if self.start is None else start_propensities(self.start, merged),
             tolerance=self.tolerance,
             max_iter=self.max_iter,
+            warm=self._warm,
             progress=self.progress,
             names=lambda some: name_factors(partitions.factors, merged, some),
         )
@@ -211,16 +216,17 @@ class PBM(Estimator):
         self._strengths, self._root, self._effect_errors = None, None, None
         terms = build_smooth_prior(problem) if self.prior == "smooth" and problem.design is None else None
         limits = self.tolerance, self.max_iter, self.progress
+        by = choose_criterion(self._shrinks, self._warm)
         held = self._held_priors[0] if self._held_priors else None
         if problem.design is not None:
             if self.prior is not None:
                 raise EluteError("a formula says itself what is smooth: write smooth(…) there, not `prior='smooth'`")
             start = None if self.start is None else start_propensities(self.start, problem.merged)
-            found = fit_tied(problem, self._criterion, start, held, self.seed, *limits)
+            found = fit_tied(problem, by, start, held, self.seed, *limits)
         elif terms is None or not terms.terms:
-            return fit_untied(problem, self._criterion, self._choose_start, *limits)
+            return fit_untied(problem, by, self._choose_start, *limits)
         else:
-            found = fit_smoothed(problem, terms, self._criterion, self._choose_start, held, self.seed, *limits)
+            found = fit_smoothed(problem, terms, by, self._choose_start, held, self.seed, *limits)
         self._strengths, self._root = found.strengths, found.root
         return found.factors
 
@@ -275,12 +281,6 @@ class PBM(Estimator):
         own = self._find_posterior(problem, self._beta, np.nan_to_num(propensity)).log_variance
         return np.where(np.isnan(relevance), np.nan, own[problem.equal.code])
 
-    @property
-    def _criterion(self) -> Criterion:
-        if self._shrinks:
-            return Criterion(conditional.maximise, conditional.score)
-        return Criterion(maximise, profile_score)
-
     def _wants_beta(self, median_clicks: float, any_clicks: np.bool_) -> bool:
         if self.relevance_prior not in ("auto", "beta", "none"):
             raise EluteError(f"no prior '{self.relevance_prior}' on relevance; there are: auto, beta, none")
@@ -297,4 +297,4 @@ class PBM(Estimator):
 
     def _choose_start(self, problem: Problem, cells: Cells) -> Floats:
         o = self._start_propensities(problem, np.ones(problem.n_factors))
-        return alternate(*cells, o, _POISSON_STEPS) if self.start is None else o
+        return alternate(*cells, o, _POISSON_STEPS) if self.start is None or self._warm else o

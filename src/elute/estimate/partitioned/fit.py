@@ -53,6 +53,9 @@ _FALL = 0.1
 _NEAR = 1.0
 """Standard errors within which the conditional maximum, a start for the other, is good enough."""
 
+_WARM = 1e-7
+"""Standard errors within which it no longer matters where a search began."""
+
 _FARTHEST = 4.0
 """No log-propensity moves further in a step: beyond, the quadratic says nothing any more."""
 
@@ -134,10 +137,12 @@ def fit(
     start: Floats | None,
     tolerance: float,
     max_iter: int,
+    warm: bool,
     progress: Progress,
     names: Callable[[NDArray[np.integer]], str],
 ) -> FitByPartition:
-    """Fit factors merged by `codes`, from propensities `start`, or from all alike."""
+    """Fit factors merged by `codes`, from propensities `start`, or from all alike. `warm`: to where it no longer
+    matters which."""
     n = int(codes.max()) + 1
     _refuse_draws(partitions, n)
     outline = partitions.map_reduce(OutlineTask(codes, n), Outline.merge)
@@ -147,13 +152,17 @@ def fit(
     beta, keep_matrix = wants_beta(outline), n <= partitions.dense_limit
     search = _Search(partitions, codes, of_factor, keep_matrix, max_iter, progress, space)
     first = np.zeros(n) if start is None else np.log(start)
+    tolerance = min(tolerance, _WARM) if warm else tolerance
     if space is not None and start is not None:
         first = space.project(first)
     if beta:
         found = search.maximise(first, None, tolerance)
     else:
         first = search.maximise(first, None, _NEAR).log_o if start is None else first
-        found = search.maximise(first, _FIRST_BARRIER if outline.bounds else BARRIER, tolerance)
+        near = warm or not outline.bounds
+        found = search.maximise(first, BARRIER if near else _FIRST_BARRIER, tolerance)
+        if warm and found.reason:
+            found = search.maximise(first, _FIRST_BARRIER, tolerance)
     o = np.where(of_factor == boundary.NOWHERE, 0.0, np.exp(found.log_o))
     apart = ~np.isin(of_factor, [boundary.NOWHERE, *boundary.find_main_parts(outline.clicked, component, of_factor)])
     reasons = [found.reason] if found.reason else []

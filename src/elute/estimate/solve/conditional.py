@@ -46,6 +46,7 @@ def maximise(
     progress: Progress,
     prior: csr_array | None = None,
     space: EffectSpace | None = None,
+    finish: bool = False,
 ) -> Maximum:
     """The maximum from propensities `o`, over items that have clicks; arguments as in `interior.maximise`."""
     log_o = np.log(o)
@@ -65,7 +66,7 @@ def maximise(
     for iteration in range(max_iter + 1):
         step, energy, _, solved = take_step(*cells[:2], weight, prior, right, scale, _SHARE, _CG_STEPS)
         if energy**0.5 <= tolerance and solved:
-            return Maximum(log_o, iteration, "")
+            return Maximum(log_o + step if finish else log_o, iteration, "")
         if iteration == max_iter:
             break
         progress("fitting", iteration + 1, max_iter)

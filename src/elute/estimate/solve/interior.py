@@ -233,16 +233,19 @@ def maximise(
     progress: Progress,
     prior: csr_array | None = None,
     space: EffectSpace | None = None,
+    finish: bool = False,
+    first_barrier: float = _FIRST_BARRIER,
 ) -> Maximum:
     """The maximum over cells whose items and factors have clicks, from propensities `o`.
 
     `tolerance`: the distance to it in standard errors (the Newton decrement) at which to stop. `prior`: the
     precision of log o; with it, factors need no clicks. Without it, factors without cells stay as they are. `space`:
-    the effects that log o is made of, as it must be at `o` already.
+    the effects that log o is made of, as it must be at `o` already. `finish`: take the step as well that told how near
+    the maximum is, which leaves about the square of that distance. `first_barrier`: `BARRIER`, where `o` is near.
     """
     before = np.concatenate(([0], np.cumsum(cells.impressions == cells.clicks)))[cells.offsets]
     bounds = int(before[-1])
-    barrier = _FIRST_BARRIER if bounds else BARRIER
+    barrier = first_barrier if bounds else BARRIER
     log_o, log_r = np.log(o), np.log(fit_items(*cells, o, barrier))
     weight, right, scale = np.empty(len(cells.factor)), np.empty_like(log_o), np.empty_like(log_o)
     force, mass, step_r = np.empty_like(log_r), np.empty_like(log_r), np.empty_like(log_r)
@@ -266,7 +269,7 @@ def maximise(
         energy += float((force**2 / mass).sum())
         distance = energy**0.5
         if distance <= tolerance and barrier == BARRIER and solved:
-            return Maximum(log_o, iteration, "")
+            return Maximum(log_o + step_o if finish else log_o, iteration, "")
         if iteration == max_iter:
             break
         progress("fitting", iteration + 1, max_iter)

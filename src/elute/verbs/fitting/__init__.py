@@ -1,0 +1,1 @@
+"""What `elute.fit` is made of."""
