@@ -92,7 +92,7 @@ class ClickLog:
 
         source = self.hand_over(progress)
         cut = partial(chunks_from_counts, source) if isinstance(source, Counts) else source
-        return save_counts(self.engine, self.roles, self.filters, self.survey, cut, folder)
+        return save_counts(self.engine, self.roles, self.filters, self.survey, cut, folder, isinstance(source, Counts))
 
     def hand_over(self, progress: Progress = silent) -> Counts | Callable[[], Iterable[Chunk]]:
         """The cells, or what hands them over in chunks where an engine does not hold them all."""
@@ -143,6 +143,11 @@ class ClickLog:
     def invocation(self) -> Invocation:
         """How the log was named, for the commands that pages print."""
         return Invocation.from_call(self.source, self.options)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the cells are in memory already."""
+        return self._counts is not None
 
     @property
     def is_counted(self) -> bool:

@@ -25,7 +25,7 @@ Keys = NDArray[np.uint64]
 
 _INIT = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
 _END = np.uint64(0xFF)
-_BLOCK = 8192
+_BLOCK = 16384
 """Rows whose states stay in the cache from column to column."""
 
 _13, _16, _17, _21, _32 = (np.uint64(n) for n in (13, 16, 17, 21, 32))
@@ -67,19 +67,20 @@ class IdHash:
         opened, rows = [_open(column) for column in columns], len(columns[0])
         keys, places = np.empty(rows, np.uint64), np.zeros(rows, np.uint64)
         around = np.empty(rows if outer else 0, np.uint64)
-        state = np.empty((min(rows, _BLOCK), 4), np.uint64)
+        room = np.empty((5, min(rows, _BLOCK)), np.uint64)
         for begin in range(0, rows, _BLOCK):
             end = min(begin + _BLOCK, rows)
-            state[:] = self._start
+            room[:4] = self._start[:, np.newaxis]
+            a, b, c, d, word = (row[: end - begin] for row in room)
             for number, column in enumerate(opened, 1):
-                folded = places if number <= placed else _NOTHING
+                folded = places[begin:end] if number <= placed else _NOTHING
                 if column.offsets is None:
-                    _absorb_numbers(column.words, begin, end, state, folded)
+                    _absorb(column.words[begin:end], a, b, c, d, folded)
                 else:
-                    _absorb_bytes(column.words, column.data, column.offsets, begin, end, state, folded)
+                    _absorb_bytes(column.words, column.data, column.offsets[begin : end + 1], word, a, b, c, d, folded)
                 if number == outer:
-                    _finish(state, begin, end, around)
-            _finish(state, begin, end, keys)
+                    _finish(a, b, c, d, around[begin:end])
+            _finish(a, b, c, d, keys[begin:end])
         return HashedIds(keys, places, around)
 
 
@@ -137,49 +138,70 @@ def _fold(place: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @jit
-def _absorb_numbers(values: Keys, begin: int, end: int, state: Keys, places: Keys) -> None:
-    for row in range(begin, end):
-        at, word = row - begin, values[row]
-        v0, v1, v2, v3 = _mix(state[at, 0], state[at, 1], state[at, 2], state[at, 3] ^ word)
-        state[at, 0], state[at, 1], state[at, 2], state[at, 3] = v0 ^ word, v1, v2, v3
-        if places.shape[0] > 0:
-            places[row] = _fold(places[row], word)
+def _absorb(word: Keys, v0: Keys, v1: Keys, v2: Keys, v3: Keys, places: Keys) -> None:
+    """A word of each row: a loop that processors do for several rows at once."""
+    for row in range(word.shape[0]):
+        a, b, c, d = _mix(v0[row], v1[row], v2[row], v3[row] ^ word[row])
+        v0[row], v1[row], v2[row], v3[row] = a ^ word[row], b, c, d
+    if places.shape[0] > 0:
+        for row in range(word.shape[0]):
+            places[row] = _fold(places[row], word[row])
 
 
 @jit
 def _absorb_bytes(
-    words: Keys, data: NDArray[np.uint8], offsets: NDArray[np.int64], begin: int, end: int, state: Keys, places: Keys
+    words: Keys,
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    word: Keys,
+    v0: Keys,
+    v1: Keys,
+    v2: Keys,
+    v3: Keys,
+    places: Keys,
 ) -> None:
-    """Eight bytes at a time, zeros after the last, then how many there were: no two rows give the same words."""
-    for row in range(begin, end):
-        at, place = row - begin, places[row] if places.shape[0] > 0 else np.uint64(0)
-        v0, v1, v2, v3 = state[at, 0], state[at, 1], state[at, 2], state[at, 3]
-        first, last = offsets[row], offsets[row + 1]
-        for start in range(first, last, 8):
-            size = min(last - start, 8)
-            if start < words.shape[0]:
-                word = words[start]
-                if size < 8:
-                    word &= (np.uint64(1) << (_BITS * np.uint64(size))) - np.uint64(1)
-            else:
-                word = np.uint64(0)
-                for byte in range(size):
-                    word |= np.uint64(data[start + byte]) << (_BITS * np.uint64(byte))
-            v0, v1, v2, v3 = _mix(v0, v1, v2, v3 ^ word)
-            v0 ^= word
-            place = _fold(place, word)
-        length = np.uint64(last - first)
-        v0, v1, v2, v3 = _mix(v0, v1, v2, v3 ^ length)
-        state[at, 0], state[at, 1], state[at, 2], state[at, 3] = v0 ^ length, v1, v2, v3
-        if places.shape[0] > 0:
-            places[row] = _fold(place, length)
+    """Eight bytes at a time, zeros after the last, then how many there were: no two rows give the same words. Those
+    that all rows have are taken side by side; `word`: room for them."""
+    rows = word.shape[0]
+    shortest = offsets[1] - offsets[0]
+    for row in range(rows):
+        shortest = min(shortest, offsets[row + 1] - offsets[row])
+    shared = (shortest + 7) // 8
+    for step in range(shared):
+        for row in range(rows):
+            word[row] = _read_word(words, data, offsets[row] + 8 * step, offsets[row + 1])
+        _absorb(word, v0, v1, v2, v3, places)
+    for row in range(rows):
+        for start in range(offsets[row] + 8 * shared, offsets[row + 1], 8):
+            more = _read_word(words, data, start, offsets[row + 1])
+            a, b, c, d = _mix(v0[row], v1[row], v2[row], v3[row] ^ more)
+            v0[row], v1[row], v2[row], v3[row] = a ^ more, b, c, d
+            if places.shape[0] > 0:
+                places[row] = _fold(places[row], more)
+        word[row] = np.uint64(offsets[row + 1] - offsets[row])
+    _absorb(word, v0, v1, v2, v3, places)
 
 
 @jit
-def _finish(state: Keys, begin: int, end: int, keys: Keys) -> None:
-    for row in range(begin, end):
-        at = row - begin
-        v0, v1, v2, v3 = state[at, 0], state[at, 1], state[at, 2] ^ _END, state[at, 3]
+def _read_word(words: Keys, data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
+    """The bytes from `start` on, eight at most."""
+    size = min(end - start, 8)
+    word: np.uint64
+    if start < words.shape[0]:
+        word = words[start]
+        if size < 8:
+            word &= (np.uint64(1) << (_BITS * np.uint64(size))) - np.uint64(1)
+        return word
+    word = np.uint64(0)
+    for byte in range(size):
+        word |= np.uint64(data[start + byte]) << (_BITS * np.uint64(byte))
+    return word
+
+
+@jit
+def _finish(v0: Keys, v1: Keys, v2: Keys, v3: Keys, keys: Keys) -> None:
+    for row in range(keys.shape[0]):
+        a, b, c, d = v0[row], v1[row], v2[row] ^ _END, v3[row]
         for _ in range(3):
-            v0, v1, v2, v3 = _mix(v0, v1, v2, v3)
-        keys[row] = v0 ^ v1 ^ v2 ^ v3
+            a, b, c, d = _mix(a, b, c, d)
+        keys[row] = a ^ b ^ c ^ d

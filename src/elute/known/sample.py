@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.canonical import hash_items
+from elute._util.threads import run_beside
+from elute.cells.canonical import Hashes, hash_items
 from elute.cells.counts import Cells, Counts, Membership
 from elute.cells.partitions import Partition, Partitions
 from elute.estimate.partitioned.items import join_cells, select_items
@@ -82,16 +83,25 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
     whole = pose(counts, plan)
     n = whole.n_factors
     cells = choose_size(n) if cells is None else cells
-    shown, clicked = (total_by_factor(whole.cells.factor, amounts, n) for amounts in whole.cells[2:])
-    part = find_problem_parts(whole)
-    hashed, members = hash_items(whole.cells), counts.membership
-    rank = None if members is None else rank_queries(hashed, members.item, members.query, members.queries)
+    members = counts.membership
+
+    def hash_all() -> tuple[Hashes, Codes | None]:
+        found = hash_items(whole.cells)
+        return found, None if members is None else rank_queries(found, members.item, members.query, members.queries)
+
+    def total() -> list[Floats]:
+        return [total_by_factor(whole.cells.factor, amounts, n) for amounts in whole.cells[2:]]
+
+    part, ((hashed, rank), (shown, clicked)) = run_beside(lambda: find_problem_parts(whole), (hash_all, total))
     query = None if members is None else _find_queries(members, whole.n_items)
     if len(whole.cells.factor) <= cells:
         chosen, weight, fair = np.arange(whole.n_items), np.ones(whole.n_items), np.ones(whole.n_items, np.bool_)
     else:
-        group, number = (rank_items(hashed), slice(None)) if query is None or rank is None else (query, rank)
-        luck = np.random.default_rng(_SEED).random(whole.n_items if number is not rank else len(rank))[number]
+        rng = np.random.default_rng(_SEED)
+        if query is None or rank is None:
+            group, luck = rank_items(hashed), rng.random(whole.n_items)
+        else:
+            group, luck = query, rng.random(len(rank))[rank]
         wanted = _choose_shares(cells, count_by_factor(whole.cells.factor, n))
         chosen, chance, least = _draw_items(whole.cells, wanted, group, luck)
         weight, fair = 1.0 / chance, luck[group[chosen]] < least
