@@ -25,14 +25,15 @@ Keys = NDArray[np.uint64]
 
 _INIT = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
 _END = np.uint64(0xFF)
-_BLOCK = 16384
-"""Rows whose states stay in the cache from column to column."""
+_BLOCK = 1024
+_LEAST = 16
+"""Bytes of a column, so that there are words to read."""
 
 _13, _16, _17, _21, _32 = (np.uint64(n) for n in (13, 16, 17, 21, 32))
 _WORD, _BITS = np.uint64(64), np.uint64(8)
 
 
-_NOTHING: Keys = np.empty(0, np.uint64)
+_NUMBERS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class HashedIds(NamedTuple):
@@ -64,47 +65,65 @@ class IdHash:
 
     def _hash(self, columns: Sequence[pa.Array], outer: int, placed: int) -> HashedIds:
         """The first `outer` columns are what ids lie within, the first `placed` say the place."""
-        opened, rows = [_open(column) for column in columns], len(columns[0])
+        opened, rows = tuple(_open(column) for column in columns), len(columns[0])
         keys, places = np.empty(rows, np.uint64), np.zeros(rows, np.uint64)
         around = np.empty(rows if outer else 0, np.uint64)
-        room = np.empty((5, min(rows, _BLOCK)), np.uint64)
-        for begin in range(0, rows, _BLOCK):
-            end = min(begin + _BLOCK, rows)
-            room[:4] = self._start[:, np.newaxis]
-            a, b, c, d, word = (row[: end - begin] for row in room)
-            for number, column in enumerate(opened, 1):
-                folded = places[begin:end] if number <= placed else _NOTHING
-                if column.offsets is None:
-                    _absorb(column.words[begin:end], a, b, c, d, folded)
-                else:
-                    _absorb_bytes(column.words, column.data, column.offsets[begin : end + 1], word, a, b, c, d, folded)
-                if number == outer:
-                    _finish(a, b, c, d, around[begin:end])
-            _finish(a, b, c, d, keys[begin:end])
+        if rows:
+            _hash_rows(opened, self._start, outer, placed, keys, places, around)
         return HashedIds(keys, places, around)
 
 
 class _Column(NamedTuple):
-    """Numbers; or of text, a number at each of its bytes, where each value begins, and the bytes."""
+    """Values as bytes: a 64-bit number at each of them, the bytes, and where each value begins; of numbers, which have
+    eight bytes each, nothing."""
 
     words: Keys
-    offsets: NDArray[np.int64] | None = None
-    data: NDArray[np.uint8] = np.empty(0, np.uint8)
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
 
 
 def _open(column: pa.Array) -> _Column:
-    """In place."""
+    """In place. Every column gives arrays of the same kinds, so that one kernel takes them all."""
     wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
     if not (wide or pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
-        return _Column(view(column, np.uint64))
+        return _give_words(view(column, np.uint64).view(np.uint8), _NUMBERS)
     if column.null_count:
         raise EluteError("the log changed while it was being read: nulls appeared; run again")
     _, places, held = column.buffers()
     kind = np.dtype(np.int64 if wide else np.int32)
-    offsets = np.frombuffer(places, kind, len(column) + 1, kind.itemsize * column.offset).astype(np.int64, copy=False)
-    data = np.frombuffer(held, np.uint8) if held else _Column(_NOTHING).data
-    whole = max(len(data) - 7, 0)
-    return _Column(np.ndarray(whole, np.uint64, data, strides=(1,)) if whole else _NOTHING, offsets, data)
+    offsets = np.frombuffer(places, kind, len(column) + 1, kind.itemsize * column.offset).astype(np.int64)
+    return _give_words(np.frombuffer(held, np.uint8) if held else np.empty(0, np.uint8), offsets)
+
+
+def _give_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> _Column:
+    held = data.view() if len(data) >= _LEAST else np.concatenate((data, np.zeros(_LEAST, np.uint8)))
+    held.flags.writeable = False
+    return _Column(np.ndarray(len(held) - 7, np.uint64, held, strides=(1,)), held, offsets)
+
+
+@jit
+def _hash_rows(
+    columns: tuple[_Column, ...], start: Keys, outer: int, placed: int, keys: Keys, places: Keys, around: Keys
+) -> None:
+    """Some rows at a time: their states stay in the cache from column to column."""
+    room = np.empty((5, _BLOCK), np.uint64)
+    for begin in range(0, keys.shape[0], _BLOCK):
+        end = min(begin + _BLOCK, keys.shape[0])
+        n = end - begin
+        v0, v1, v2, v3, word = room[0, :n], room[1, :n], room[2, :n], room[3, :n], room[4, :n]
+        v0[:], v1[:], v2[:], v3[:] = start[0], start[1], start[2], start[3]
+        for number in range(len(columns)):
+            words, data, offsets = columns[number]
+            folded = places[begin:end] if number < placed else places[:0]
+            if offsets.shape[0] == 0:
+                for row in range(n):
+                    word[row] = words[8 * (begin + row)]
+                _absorb(word, v0, v1, v2, v3, folded)
+            else:
+                _absorb_bytes(words, data, offsets[begin : end + 1], word, v0, v1, v2, v3, folded)
+            if number + 1 == outer:
+                _finish(v0, v1, v2, v3, around[begin:end])
+        _finish(v0, v1, v2, v3, keys[begin:end])
 
 
 @jit

@@ -108,7 +108,13 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
     order = np.argsort(hashed[chosen], kind="stable")
     chosen, weight, fair = chosen[order], weight[order], fair[order]
     position = np.full(whole.n_items, -1)
-    position[chosen] = np.arange(len(chosen))
+    position[chosen] = numbers = np.arange(len(chosen))
+    of_query = shown_for = None
+    if members is not None and rank is not None:
+        of_query = None if query is None else rank[query[chosen]]
+        shown_for = (
+            _order_members(numbers, of_query) if of_query is not None else _number_members(members, position, rank)
+        )
     return Sample(
         replace(
             whole,
@@ -118,8 +124,8 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
         weight,
         fair,
         position,
-        None if members is None or rank is None else _number_members(members, position, rank),
-        None if query is None or rank is None else rank[query[chosen]].astype(np.int64),
+        shown_for,
+        None if of_query is None else of_query.astype(np.int64),
         shown,
         clicked,
         part,
@@ -218,9 +224,12 @@ def _number_members(members: Membership, position: NDArray[np.int64], rank: Code
     """Items of the sample and their queries."""
     item = position[members.item]
     here = np.flatnonzero(item >= 0)
-    item, query = item[here], rank[members.query[here]].astype(np.int64)
+    return _order_members(item[here], rank[members.query[here]])
+
+
+def _order_members(item: _Numbers, query: Codes) -> tuple[_Numbers, _Numbers]:
     order = np.lexsort((item, query))
-    return item[order], query[order]
+    return item[order], query[order].astype(np.int64)
 
 
 @jit
