@@ -9,6 +9,7 @@ run, that says in which partition a row is counted and thereby in which order it
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from elute.kernels.jit import jit
 from elute.kernels.keys import ODD
 
 Keys = NDArray[np.uint64]
+Places = NDArray[np.int32]
 
 _INIT = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
 _END = np.uint64(0xFF)
@@ -33,7 +35,7 @@ _13, _16, _17, _21, _32 = (np.uint64(n) for n in (13, 16, 17, 21, 32))
 _WORD, _BITS = np.uint64(64), np.uint64(8)
 
 
-_NUMBERS: NDArray[np.int64] = np.empty(0, np.int64)
+_NUMBERS: Places = np.empty(0, np.int32)
 
 
 class HashedIds(NamedTuple):
@@ -58,19 +60,35 @@ class IdHash:
         """Ids made of these columns."""
         return self._hash(columns, 0, len(columns))
 
-    def hash_nested(self, outer: pa.Array, inner: Sequence[pa.Array], by_inner: bool) -> HashedIds:
+    def hash_nested(
+        self, outer: pa.Array, inner: Sequence[pa.Array], by_inner: bool, room: KeyRoom | None = None
+    ) -> HashedIds:
         """Ids made of a column and of others, which lie within those that are made of the first alone: items within
-        queries. `by_inner`: their places are their own, not those of what they lie within."""
-        return self._hash([outer, *inner], 1, 1 + len(inner) if by_inner else 1)
+        queries. `by_inner`: their places are their own, not those of what they lie within. `room`: what comes lies
+        there, until the same thread asks again."""
+        return self._hash([outer, *inner], 1, 1 + len(inner) if by_inner else 1, room)
 
-    def _hash(self, columns: Sequence[pa.Array], outer: int, placed: int) -> HashedIds:
+    def _hash(self, columns: Sequence[pa.Array], outer: int, placed: int, room: KeyRoom | None = None) -> HashedIds:
         """The first `outer` columns are what ids lie within, the first `placed` say the place."""
         opened, rows = tuple(_open(column) for column in columns), len(columns[0])
-        keys, places = np.empty(rows, np.uint64), np.zeros(rows, np.uint64)
-        around = np.empty(rows if outer else 0, np.uint64)
+        keys, places, around = np.empty((3, rows), np.uint64) if room is None else room.take(rows)
         if rows:
             _hash_rows(opened, self._start, outer, placed, keys, places, around)
-        return HashedIds(keys, places, around)
+        return HashedIds(keys, places, around if outer else around[:0])
+
+
+class KeyRoom:
+    """Memory for keys that is used again, by each thread its own: fresh memory costs as much as what is written."""
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+
+    def take(self, rows: int) -> Keys:
+        """Three arrays."""
+        held: Keys | None = getattr(self._own, "held", None)
+        if held is None or held.shape[1] < rows:
+            held = self._own.held = np.empty((3, rows), np.uint64)
+        return held[:, :rows]
 
 
 class _Column(NamedTuple):
@@ -79,7 +97,7 @@ class _Column(NamedTuple):
 
     words: Keys
     data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    offsets: Places
 
 
 def _open(column: pa.Array) -> _Column:
@@ -91,14 +109,18 @@ def _open(column: pa.Array) -> _Column:
         raise EluteError("the log changed while it was being read: nulls appeared; run again")
     _, places, held = column.buffers()
     kind = np.dtype(np.int64 if wide else np.int32)
-    offsets = np.frombuffer(places, kind, len(column) + 1, kind.itemsize * column.offset).astype(np.int64)
-    return _give_words(np.frombuffer(held, np.uint8) if held else np.empty(0, np.uint8), offsets)
+    offsets = np.frombuffer(places, kind, len(column) + 1, kind.itemsize * column.offset)
+    data = np.frombuffer(held, np.uint8) if held else np.empty(0, np.uint8)
+    if wide:
+        data, offsets = data[offsets[0] : offsets[-1]], (offsets - offsets[0]).astype(np.int32)
+    return _give_words(data, offsets)
 
 
-def _give_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> _Column:
+def _give_words(data: NDArray[np.uint8], offsets: Places) -> _Column:
     held = data.view() if len(data) >= _LEAST else np.concatenate((data, np.zeros(_LEAST, np.uint8)))
-    held.flags.writeable = False
-    return _Column(np.ndarray(len(held) - 7, np.uint64, held, strides=(1,)), held, offsets)
+    places = offsets.view()
+    held.flags.writeable = places.flags.writeable = False
+    return _Column(np.ndarray(len(held) - 7, np.uint64, held, strides=(1,)), held, places)
 
 
 @jit
@@ -112,6 +134,7 @@ def _hash_rows(
         n = end - begin
         v0, v1, v2, v3, word = room[0, :n], room[1, :n], room[2, :n], room[3, :n], room[4, :n]
         v0[:], v1[:], v2[:], v3[:] = start[0], start[1], start[2], start[3]
+        places[begin:end] = 0
         for number in range(len(columns)):
             words, data, offsets = columns[number]
             folded = places[begin:end] if number < placed else places[:0]
@@ -171,7 +194,7 @@ def _absorb(word: Keys, v0: Keys, v1: Keys, v2: Keys, v3: Keys, places: Keys) ->
 def _absorb_bytes(
     words: Keys,
     data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
+    offsets: Places,
     word: Keys,
     v0: Keys,
     v1: Keys,

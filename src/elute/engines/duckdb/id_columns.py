@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from elute._util.arrow import view
 from elute.cells.roles import Roles
-from elute.engines.id_keys import IdHash, Keys
+from elute.engines.id_keys import IdHash, KeyRoom, Keys
 from elute.engines.sql import quoting
 
 _NUMBERS = re.compile(
@@ -50,9 +50,12 @@ class HashedIdReader:
     """Ids told apart by a key that is drawn for each run. Items within queries have their query in front, so that both
     are hashed at once."""
 
-    def __init__(self, roles: Roles, types: Mapping[str, str], hashed: IdHash, by_item: bool) -> None:
-        """`by_item`: places are those of items also where these lie within queries."""
-        self._roles, self._hash, self._by_item = roles, hashed, by_item
+    def __init__(
+        self, roles: Roles, types: Mapping[str, str], hashed: IdHash, by_item: bool, room: KeyRoom | None = None
+    ) -> None:
+        """`by_item`: places are those of items also where these lie within queries. `room`: what is read may lie
+        there, until the same thread reads again."""
+        self._roles, self._hash, self._by_item, self._room = roles, hashed, by_item, room
         columns = list(
             dict.fromkeys(((roles.query,) if roles.query and roles.items_within_queries else ()) + roles.item)
         )
@@ -63,7 +66,7 @@ class HashedIdReader:
 
     def read(self, columns: Sequence[pa.Array]) -> RowIds:
         if self._roles.query is not None and self._roles.items_within_queries:
-            within = self._hash.hash_nested(columns[0], columns[1:], self._by_item)
+            within = self._hash.hash_nested(columns[0], columns[1:], self._by_item, self._room)
             return RowIds(within.keys, within.outer, within.places)
         item, own = self._hash.hash_ids(columns[: self._of_item]), columns[self._of_item :]
         return RowIds(item.keys, self._hash.hash_ids(own).keys if own else None, item.places)

@@ -19,7 +19,7 @@ from elute.engines.counter import Counter, RowBatch
 from elute.engines.duckdb.factor_codes import FactorCodes, by_grid, by_key
 from elute.engines.duckdb.id_columns import ExactIdReader, HashedIdReader, IdReader
 from elute.engines.duckdb.source import Cursor, DuckDBSource
-from elute.engines.id_keys import IdHash
+from elute.engines.id_keys import IdHash, KeyRoom
 from elute.engines.sql import quoting, values
 from elute.progress import Progress
 
@@ -67,7 +67,7 @@ class KeyedRows:
                 return counter
             done = [0] * len(cursors)
             interrupted = threading.Event()
-            reading = self._plan_reading(roles, survey, structure_only)
+            reading = self._plan_reading(roles, survey, structure_only, KeyRoom())
 
             def read(number: int) -> None:
                 for place, batch in enumerate(self._read_cursor(cursors[number], reading)):
@@ -96,7 +96,10 @@ class KeyedRows:
             yield batch
             done += len(batch.item)
 
-    def _plan_reading(self, roles: Roles, survey: Survey, structure_only: bool) -> _Reading:
+    def _plan_reading(
+        self, roles: Roles, survey: Survey, structure_only: bool, room: KeyRoom | None = None
+    ) -> _Reading:
+        """`room`: where keys may lie, if a batch is done with before the next comes."""
         amounts: dict[str, str] = {}
         if not structure_only:
             kind = "UTINYINT" if roles.impressions is None else "BIGINT"
@@ -106,7 +109,7 @@ class KeyedRows:
         return _Reading(
             amounts,
             self._code_factors(roles, survey),
-            self._read_ids(roles),
+            self._read_ids(roles, room),
             quoting.where_clause(self._usable_conditions(roles, survey.nulls)),
             self._batch_rows(roles, BATCH_ROWS),
         )
@@ -124,10 +127,10 @@ class KeyedRows:
                 factor = factors.find(batch.columns[len(amounts) : first])
                 yield RowBatch(own.item, factor, own.query, places=own.places, **found)
 
-    def _read_ids(self, roles: Roles) -> IdReader:
+    def _read_ids(self, roles: Roles, room: KeyRoom | None = None) -> IdReader:
         if self._exact:
             return ExactIdReader(roles, self._by_item)
-        return HashedIdReader(roles, self._source.types, self._hash, self._by_item)
+        return HashedIdReader(roles, self._source.types, self._hash, self._by_item, room)
 
     def _read_item_ids(self, roles: Roles) -> IdReader:
         """Where a query would be read for its own sake, it is not."""
