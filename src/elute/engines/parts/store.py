@@ -42,7 +42,7 @@ class PartKind(NamedTuple):
     filters: Filters
 
 
-class Published(NamedTuple):
+class IndexChange(NamedTuple):
     """`parts.json`, before and after."""
 
     before: Index
@@ -62,7 +62,7 @@ class PartsStore(Protocol):
     def open_folder(self) -> AbstractContextManager[Path]:
         """Where a part is written before it is published; gone afterwards."""
 
-    def publish(self, written: Path, change: Change) -> Published:
+    def publish(self, written: Path, change: Change) -> IndexChange:
         """Make what was written a part of the folder."""
 
     def describe(self, name: str) -> PartKind:
@@ -103,7 +103,7 @@ class PartsOnDisk:
     def open_folder(self) -> AbstractContextManager[Path]:
         return scratch.open_folder(self.folder / FOLDER)
 
-    def publish(self, written: Path, change: Change) -> Published:
+    def publish(self, written: Path, change: Change) -> IndexChange:
         with self._alone():
             index, name = self.read(), secrets.token_hex(8)
             new = change(index, name)
@@ -111,7 +111,7 @@ class PartsOnDisk:
                 self._settle(written, name)
                 self._write(new)
             self._sweep()
-        return Published(index, new or index)
+        return IndexChange(index, new or index)
 
     def describe(self, name: str) -> PartKind:
         return describe_part(self.folder / FOLDER / name)

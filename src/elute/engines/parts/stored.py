@@ -26,7 +26,7 @@ from elute.engines.counts_folder.layout import ABOUT, FILES, MARK, PARTS
 from elute.engines.parts.fetching import FetchedCounts
 from elute.engines.parts.layout import FOLDER, Index, is_name
 from elute.engines.parts.reading import MergedCounts
-from elute.engines.parts.store import Change, PartKind, Published, write_index
+from elute.engines.parts.store import Change, IndexChange, PartKind, write_index
 from elute.engines.remote.folder import RemoteFolder
 from elute.engines.remote.objects import open_s3
 from elute.errors import EluteError
@@ -63,7 +63,7 @@ class PartsInBucket:
     def open_folder(self) -> AbstractContextManager[Path]:
         return scratch.open_folder()
 
-    def publish(self, written: Path, change: Change) -> Published:
+    def publish(self, written: Path, change: Change) -> IndexChange:
         name = secrets.token_hex(8)
         for file in (*FILES, MARK):
             if (written / file).exists():
@@ -72,7 +72,7 @@ class PartsInBucket:
         for tried in range(_TRIES):
             index, tag = self._read()
             if name in index.names:  # written, though the answer was lost
-                return Published(before, index)
+                return IndexChange(before, index)
             before = index
             try:
                 new = change(index, name)
@@ -81,14 +81,14 @@ class PartsInBucket:
                 raise
             if new is None:
                 self._remove(name)
-                return Published(index, index)
+                return IndexChange(index, index)
             try:
                 self._bucket.write(PARTS, write_index(new).encode(), over=tag)
             except Taken:
                 time.sleep(secrets.randbelow(50 * min(tried + 1, 20)) / 1000)
                 continue
             self._sweep(new)
-            return Published(index, new)
+            return IndexChange(index, new)
         raise EluteError(f"'{self.label}' is being written by others all the time; run this again")
 
     def describe(self, name: str) -> PartKind:
