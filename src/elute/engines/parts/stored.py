@@ -49,7 +49,7 @@ class PartsInBucket:
                 f"'{self.label}' holds the counts of one log, to which nothing can be added; choose another"
             )
         if self._bucket.read(PARTS) is None:
-            if any(not one.name.startswith(f"{FOLDER}/") for one in self._bucket.list(most=2)):
+            if any(not one.name.startswith((f"{FOLDER}/", PARTS)) for one in self._bucket.list(most=2)):
                 raise EluteError(f"'{self.label}' already exists and is not a counts folder; choose another")
             new = write_index(make()).encode()
             with suppress(Taken):
