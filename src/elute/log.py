@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from elute._util.urls import is_adbc
 from elute.cells.chunks import Chunk, chunks_from_counts
 from elute.cells.counts import Counts
 from elute.cells.filters import Filters
+from elute.cells.log_options import LogOptions as LogOptions
 from elute.cells.partitions import Partitions
 from elute.cells.rankable import Rankable, count_rankable
 from elute.cells.roles import (
@@ -93,7 +94,7 @@ class ClickLog:
         """Write the cells to a folder that `read_log` then takes in place of the log; gives what it says of them."""
         source = self.hand_over(progress)
         cut = partial(chunks_from_counts, source) if isinstance(source, Counts) else source
-        return save_counts(self.engine, self.roles, self.filters, self.survey, cut, folder)
+        return save_counts(self.engine, self.roles, self.filters, self.survey, cut, folder, isinstance(source, Counts))
 
     def hand_over(self, progress: Progress = silent) -> Counts | Callable[[], Iterable[Chunk]]:
         """The cells, or what hands them over in chunks where an engine does not hold them all."""
@@ -144,6 +145,11 @@ class ClickLog:
     def invocation(self) -> Invocation:
         """How the log was named, for the commands that pages print."""
         return Invocation.from_call(self.source, self.options)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the cells are in memory already."""
+        return self._counts is not None
 
     @property
     def is_counted(self) -> bool:
@@ -263,28 +269,6 @@ def open_held(engine: Precounted, source: object, options: Mapping[str, Any], fi
 LogSource = object
 """A `ClickLog`, `Counts`, path, glob, folder, address, list of them, or a pandas, polars or Arrow table: libraries that
 elute does not import have no type to name here."""
-
-
-class LogOptions(TypedDict, total=False):
-    """How to read what is not a log yet: the parameters of `elute.read_log`."""
-
-    query: str
-    doc: str
-    item: ColumnNames | None
-    bias: BiasNames
-    click: str
-    impressions: str | None
-    session: str | None
-    where: str | None
-    max_position: int | None
-    min_factor_impressions: int | None
-    last: int | None
-    drop: str | None
-    engine: str
-    exact: bool
-    memory: int | None
-    spill: str | Path | None
-    threads: int | None
 
 
 def as_log(source: LogSource, **options: Unpack[LogOptions]) -> ClickLog:

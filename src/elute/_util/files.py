@@ -23,16 +23,16 @@ def write_parquet(path: str | Path, table: pa.Table) -> None:
         pq.write_table(table, temporary, write_page_checksum=True)
 
 
-def write_row_groups(path: str | Path, parts: Iterable[pa.Table], distinct: Sequence[str] = ()) -> None:
-    """Write a table that comes in parts, each a row group. `distinct`: columns whose values hardly ever repeat."""
+def write_row_groups(path: str | Path, parts: Iterable[pa.Table], repeated: Sequence[str] | None = None) -> None:
+    """Write a table that comes in parts, each a row group. `repeated`: columns with few values, all where None; of
+    others a dictionary would cost time and room."""
     with write_atomically(Path(path)) as temporary:
         writer = None
         try:
             for part in parts:
-                repeated = [name for name in part.column_names if name not in distinct]
-                writer = writer or pq.ParquetWriter(
-                    temporary, part.schema, use_dictionary=repeated, write_page_checksum=True
-                )
+                if writer is None:
+                    few = True if repeated is None else [name for name in repeated if name in part.column_names]
+                    writer = pq.ParquetWriter(temporary, part.schema, use_dictionary=few, write_page_checksum=True)
                 writer.write_table(part, row_group_size=max(part.num_rows, 1))
         finally:
             if writer is not None:

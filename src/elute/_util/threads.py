@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Job = TypeVar("Job")
 Found = TypeVar("Found")
@@ -92,6 +92,25 @@ def map_threads(
     if shared.error is not None:
         raise shared.error
     return shared.found
+
+
+def run_beside(first: Callable[[], Found], others: Sequence[Callable[[], Any]]) -> tuple[Found, list[Any]]:
+    """`first` in this thread, where Ctrl-C ends it, and meanwhile `others`, one after the other, in another."""
+    shared: _SharedWork[Callable[[], Any], Any] = _SharedWork(lambda work: work(), others)
+    if count_threads() == 1:
+        return first(), [work() for work in others]
+    thread = threading.Thread(target=shared.take, daemon=True)
+    thread.start()
+    try:
+        mine = first()
+    except BaseException:
+        shared.stopped = True
+        raise
+    finally:
+        thread.join()
+    if shared.error is not None:
+        raise shared.error
+    return mine, shared.found
 
 
 class _SharedWork(Generic[Job, Found]):

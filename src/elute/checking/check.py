@@ -19,7 +19,7 @@ from elute.checking.coarser import Coarser, propose_items
 from elute.checking.explore import Subset
 from elute.checking.explore import explore as explore_subsets
 from elute.checking.growth import FORWARD, Stage, grow, join_stages
-from elute.checking.measured import measure_log
+from elute.checking.looks import look_closer
 from elute.checking.missing import find_missing
 from elute.checking.planned import describe_planned, is_doubted, list_trusted
 from elute.checking.probability import SHARES, Point, sample_curve
@@ -272,13 +272,14 @@ def check(
     structure, tries = log.structure(progress), explore and structures and len(log.roles.bias) > 1
     found = find_components(structure.root, log.survey.factors, log.survey.impressions, plan)
     alone, examples = details.find_isolated(log, structure, found)
-    precision = None if target_log_se is None else measure_log(log, plan, target_log_se, progress)
+    seen = look_closer(log, structure, found, plan, target_log_se, progress)
+    precision = seen.precision
     verdict = Check(
         log=log,
         structure=structure,
         found=found,
-        ranking=log.count_rankable(found.of_factor, len(found), progress) if structure.queries is not None else None,
-        component_details=details.describe_components(log, structure, found),
+        ranking=seen.ranking,
+        component_details=seen.components,
         isolated_factors=alone,
         isolated=examples,
         warnings=health.find_concerns(log, structure),

@@ -199,7 +199,8 @@ class Counter:
         if len(items) > MAX_KEYS:
             raise EluteError(f"more than {MAX_KEYS:,} distinct ids: too many for one machine")
         factor, shown = concatenate([one.factor for one in found], np.int32), self._concatenate_amounts(found, 4)
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))
+        offsets = np.zeros(len(items) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
         if self._within:
             by_part: dict[int, list[Keys]] = {}
             for job, one in zip(jobs, found, strict=True):

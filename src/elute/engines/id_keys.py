@@ -25,14 +25,15 @@ Keys = NDArray[np.uint64]
 
 _INIT = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
 _END = np.uint64(0xFF)
-_BLOCK = 8192
-"""Rows whose states stay in the cache from column to column."""
+_BLOCK = 1024
+_LEAST = 16
+"""Bytes of a column, so that there are words to read."""
 
 _13, _16, _17, _21, _32 = (np.uint64(n) for n in (13, 16, 17, 21, 32))
 _WORD, _BITS = np.uint64(64), np.uint64(8)
 
 
-_NOTHING: Keys = np.empty(0, np.uint64)
+_NUMBERS: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class HashedIds(NamedTuple):
@@ -64,46 +65,65 @@ class IdHash:
 
     def _hash(self, columns: Sequence[pa.Array], outer: int, placed: int) -> HashedIds:
         """The first `outer` columns are what ids lie within, the first `placed` say the place."""
-        opened, rows = [_open(column) for column in columns], len(columns[0])
+        opened, rows = tuple(_open(column) for column in columns), len(columns[0])
         keys, places = np.empty(rows, np.uint64), np.zeros(rows, np.uint64)
         around = np.empty(rows if outer else 0, np.uint64)
-        state = np.empty((min(rows, _BLOCK), 4), np.uint64)
-        for begin in range(0, rows, _BLOCK):
-            end = min(begin + _BLOCK, rows)
-            state[:] = self._start
-            for number, column in enumerate(opened, 1):
-                folded = places if number <= placed else _NOTHING
-                if column.offsets is None:
-                    _absorb_numbers(column.words, begin, end, state, folded)
-                else:
-                    _absorb_bytes(column.words, column.data, column.offsets, begin, end, state, folded)
-                if number == outer:
-                    _finish(state, begin, end, around)
-            _finish(state, begin, end, keys)
+        if rows:
+            _hash_rows(opened, self._start, outer, placed, keys, places, around)
         return HashedIds(keys, places, around)
 
 
 class _Column(NamedTuple):
-    """Numbers; or of text, a number at each of its bytes, where each value begins, and the bytes."""
+    """Values as bytes: a 64-bit number at each of them, the bytes, and where each value begins; of numbers, which have
+    eight bytes each, nothing."""
 
     words: Keys
-    offsets: NDArray[np.int64] | None = None
-    data: NDArray[np.uint8] = np.empty(0, np.uint8)
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
 
 
 def _open(column: pa.Array) -> _Column:
-    """In place."""
+    """In place. Every column gives arrays of the same kinds, so that one kernel takes them all."""
     wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
     if not (wide or pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
-        return _Column(view(column, np.uint64))
+        return _give_words(view(column, np.uint64).view(np.uint8), _NUMBERS)
     if column.null_count:
         raise EluteError("the log changed while it was being read: nulls appeared; run again")
     _, places, held = column.buffers()
     kind = np.dtype(np.int64 if wide else np.int32)
-    offsets = np.frombuffer(places, kind, len(column) + 1, kind.itemsize * column.offset).astype(np.int64, copy=False)
-    data = np.frombuffer(held, np.uint8) if held else _Column(_NOTHING).data
-    whole = max(len(data) - 7, 0)
-    return _Column(np.ndarray(whole, np.uint64, data, strides=(1,)) if whole else _NOTHING, offsets, data)
+    offsets = np.frombuffer(places, kind, len(column) + 1, kind.itemsize * column.offset).astype(np.int64)
+    return _give_words(np.frombuffer(held, np.uint8) if held else np.empty(0, np.uint8), offsets)
+
+
+def _give_words(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> _Column:
+    held = data.view() if len(data) >= _LEAST else np.concatenate((data, np.zeros(_LEAST, np.uint8)))
+    held.flags.writeable = False
+    return _Column(np.ndarray(len(held) - 7, np.uint64, held, strides=(1,)), held, offsets)
+
+
+@jit
+def _hash_rows(
+    columns: tuple[_Column, ...], start: Keys, outer: int, placed: int, keys: Keys, places: Keys, around: Keys
+) -> None:
+    """Some rows at a time: their states stay in the cache from column to column."""
+    room = np.empty((5, _BLOCK), np.uint64)
+    for begin in range(0, keys.shape[0], _BLOCK):
+        end = min(begin + _BLOCK, keys.shape[0])
+        n = end - begin
+        v0, v1, v2, v3, word = room[0, :n], room[1, :n], room[2, :n], room[3, :n], room[4, :n]
+        v0[:], v1[:], v2[:], v3[:] = start[0], start[1], start[2], start[3]
+        for number in range(len(columns)):
+            words, data, offsets = columns[number]
+            folded = places[begin:end] if number < placed else places[:0]
+            if offsets.shape[0] == 0:
+                for row in range(n):
+                    word[row] = words[8 * (begin + row)]
+                _absorb(word, v0, v1, v2, v3, folded)
+            else:
+                _absorb_bytes(words, data, offsets[begin : end + 1], word, v0, v1, v2, v3, folded)
+            if number + 1 == outer:
+                _finish(v0, v1, v2, v3, around[begin:end])
+        _finish(v0, v1, v2, v3, keys[begin:end])
 
 
 @jit
@@ -137,49 +157,70 @@ def _fold(place: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @jit
-def _absorb_numbers(values: Keys, begin: int, end: int, state: Keys, places: Keys) -> None:
-    for row in range(begin, end):
-        at, word = row - begin, values[row]
-        v0, v1, v2, v3 = _mix(state[at, 0], state[at, 1], state[at, 2], state[at, 3] ^ word)
-        state[at, 0], state[at, 1], state[at, 2], state[at, 3] = v0 ^ word, v1, v2, v3
-        if places.shape[0] > 0:
-            places[row] = _fold(places[row], word)
+def _absorb(word: Keys, v0: Keys, v1: Keys, v2: Keys, v3: Keys, places: Keys) -> None:
+    """A word of each row: a loop that processors do for several rows at once."""
+    for row in range(word.shape[0]):
+        a, b, c, d = _mix(v0[row], v1[row], v2[row], v3[row] ^ word[row])
+        v0[row], v1[row], v2[row], v3[row] = a ^ word[row], b, c, d
+    if places.shape[0] > 0:
+        for row in range(word.shape[0]):
+            places[row] = _fold(places[row], word[row])
 
 
 @jit
 def _absorb_bytes(
-    words: Keys, data: NDArray[np.uint8], offsets: NDArray[np.int64], begin: int, end: int, state: Keys, places: Keys
+    words: Keys,
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    word: Keys,
+    v0: Keys,
+    v1: Keys,
+    v2: Keys,
+    v3: Keys,
+    places: Keys,
 ) -> None:
-    """Eight bytes at a time, zeros after the last, then how many there were: no two rows give the same words."""
-    for row in range(begin, end):
-        at, place = row - begin, places[row] if places.shape[0] > 0 else np.uint64(0)
-        v0, v1, v2, v3 = state[at, 0], state[at, 1], state[at, 2], state[at, 3]
-        first, last = offsets[row], offsets[row + 1]
-        for start in range(first, last, 8):
-            size = min(last - start, 8)
-            if start < words.shape[0]:
-                word = words[start]
-                if size < 8:
-                    word &= (np.uint64(1) << (_BITS * np.uint64(size))) - np.uint64(1)
-            else:
-                word = np.uint64(0)
-                for byte in range(size):
-                    word |= np.uint64(data[start + byte]) << (_BITS * np.uint64(byte))
-            v0, v1, v2, v3 = _mix(v0, v1, v2, v3 ^ word)
-            v0 ^= word
-            place = _fold(place, word)
-        length = np.uint64(last - first)
-        v0, v1, v2, v3 = _mix(v0, v1, v2, v3 ^ length)
-        state[at, 0], state[at, 1], state[at, 2], state[at, 3] = v0 ^ length, v1, v2, v3
-        if places.shape[0] > 0:
-            places[row] = _fold(place, length)
+    """Eight bytes at a time, zeros after the last, then how many there were: no two rows give the same words. Those
+    that all rows have are taken side by side; `word`: room for them."""
+    rows = word.shape[0]
+    shortest = offsets[1] - offsets[0]
+    for row in range(rows):
+        shortest = min(shortest, offsets[row + 1] - offsets[row])
+    shared = (shortest + 7) // 8
+    for step in range(shared):
+        for row in range(rows):
+            word[row] = _read_word(words, data, offsets[row] + 8 * step, offsets[row + 1])
+        _absorb(word, v0, v1, v2, v3, places)
+    for row in range(rows):
+        for start in range(offsets[row] + 8 * shared, offsets[row + 1], 8):
+            more = _read_word(words, data, start, offsets[row + 1])
+            a, b, c, d = _mix(v0[row], v1[row], v2[row], v3[row] ^ more)
+            v0[row], v1[row], v2[row], v3[row] = a ^ more, b, c, d
+            if places.shape[0] > 0:
+                places[row] = _fold(places[row], more)
+        word[row] = np.uint64(offsets[row + 1] - offsets[row])
+    _absorb(word, v0, v1, v2, v3, places)
 
 
 @jit
-def _finish(state: Keys, begin: int, end: int, keys: Keys) -> None:
-    for row in range(begin, end):
-        at = row - begin
-        v0, v1, v2, v3 = state[at, 0], state[at, 1], state[at, 2] ^ _END, state[at, 3]
+def _read_word(words: Keys, data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
+    """The bytes from `start` on, eight at most."""
+    size = min(end - start, 8)
+    word: np.uint64
+    if start < words.shape[0]:
+        word = words[start]
+        if size < 8:
+            word &= (np.uint64(1) << (_BITS * np.uint64(size))) - np.uint64(1)
+        return word
+    word = np.uint64(0)
+    for byte in range(size):
+        word |= np.uint64(data[start + byte]) << (_BITS * np.uint64(byte))
+    return word
+
+
+@jit
+def _finish(v0: Keys, v1: Keys, v2: Keys, v3: Keys, keys: Keys) -> None:
+    for row in range(keys.shape[0]):
+        a, b, c, d = v0[row], v1[row], v2[row] ^ _END, v3[row]
         for _ in range(3):
-            v0, v1, v2, v3 = _mix(v0, v1, v2, v3)
-        keys[row] = v0 ^ v1 ^ v2 ^ v3
+            a, b, c, d = _mix(a, b, c, d)
+        keys[row] = a ^ b ^ c ^ d

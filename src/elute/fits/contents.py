@@ -49,6 +49,10 @@ class Contents(Protocol):
         """All files but the summary."""
 
 
+_REPEATED = ("component", "impressions", "clicks")
+"""What relevance tables have of which many items have the same."""
+
+
 class EstimatorContents:
     """A count model, fitted here to a log of this survey. A bootstrap adds the ends of its intervals, `low` and
     `high`."""
@@ -80,7 +84,7 @@ class EstimatorContents:
         (folder / EFFECTS).unlink(missing_ok=True)
         if self.effects is not None:
             write_parquet(folder / EFFECTS, self.effects)
-        write_row_groups(folder / RELEVANCE, self.iterate_relevance())
+        write_row_groups(folder / RELEVANCE, self.iterate_relevance(), _REPEATED)
 
 
 class SessionContents:
@@ -103,7 +107,7 @@ class SessionContents:
     def write(self, folder: Path) -> None:
         from elute.sessions.folder import write_model
 
-        write_row_groups(folder / RELEVANCE, self.iterate_relevance())
+        write_row_groups(folder / RELEVANCE, self.iterate_relevance(), _REPEATED)
         write_model(folder, self.fitted, self._item[0])
 
 

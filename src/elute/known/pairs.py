@@ -101,14 +101,14 @@ def order_items(
     (NaN) are compared with nothing: all is open. `signs`: of `find_signs`."""
     place, left = np.full(len(shape), 0.5), np.ones(len(shape))
     usable, own = sort_usable(shape, rate), evidence >= OWN
-    found: list[tuple[Ints, Floats, Floats]] = []
-    for rows in stack_queries(query, usable):
+
+    def order(rows: Ints) -> tuple[Ints, Floats, Floats] | None:
         n = rows.shape[1]
         if n == 1:
             one = rows[:, 0]
             p = beats(shape[one], rate[one], *np.broadcast_arrays(*map(np.float64, population)))
             place[one], left[one] = p, 4.0 * p * (1.0 - p)
-            continue
+            return None
         others = np.unique(np.linspace(0, n - 1, min(n, OTHERS)).astype(np.int64))
         a, b = rows[:, :, None], rows[:, None, others]
         apart = component[a] != component[b]
@@ -118,7 +118,11 @@ def order_items(
         place[rows], left[rows] = np.nanmean(p, axis=2), np.nanmean(4.0 * p * (1.0 - p), axis=2)
         sure = np.fmax(p, 1.0 - p)
         certain = np.where(np.isnan(p), np.nan, (sure >= CERTAIN) & own[a] & own[b])
-        found.append((query[rows[:, 0]], np.nanmean(sure, axis=(1, 2)), np.nanmean(certain, axis=(1, 2))))
+        return query[rows[:, 0]], np.nanmean(sure, axis=(1, 2)), np.nanmean(certain, axis=(1, 2))
+
+    stacks = stack_queries(query, usable)
+    few = len(usable) * OTHERS <= 2 * _PAIRS  # as many fit into memory at once
+    found = [one for one in (map_threads(order, stacks) if few else map(order, stacks)) if one is not None]
     codes, right, sure = (
         (np.concatenate(part) for part in zip(*found, strict=True))
         if found

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.canonical import hash_items
+from elute._util.threads import run_beside
+from elute.cells.canonical import Hashes, hash_items
 from elute.cells.counts import Cells, Counts, Membership
 from elute.cells.partitions import Partition, Partitions
 from elute.estimate.partitioned.items import join_cells, select_items
@@ -82,23 +83,38 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
     whole = pose(counts, plan)
     n = whole.n_factors
     cells = choose_size(n) if cells is None else cells
-    shown, clicked = (total_by_factor(whole.cells.factor, amounts, n) for amounts in whole.cells[2:])
-    part = find_problem_parts(whole)
-    hashed, members = hash_items(whole.cells), counts.membership
-    rank = None if members is None else rank_queries(hashed, members.item, members.query, members.queries)
+    members = counts.membership
+
+    def hash_all() -> tuple[Hashes, Codes | None]:
+        found = hash_items(whole.cells)
+        return found, None if members is None else rank_queries(found, members.item, members.query, members.queries)
+
+    def total() -> list[Floats]:
+        return [total_by_factor(whole.cells.factor, amounts, n) for amounts in whole.cells[2:]]
+
+    part, ((hashed, rank), (shown, clicked)) = run_beside(lambda: find_problem_parts(whole), (hash_all, total))
     query = None if members is None else _find_queries(members, whole.n_items)
     if len(whole.cells.factor) <= cells:
         chosen, weight, fair = np.arange(whole.n_items), np.ones(whole.n_items), np.ones(whole.n_items, np.bool_)
     else:
-        group, number = (rank_items(hashed), slice(None)) if query is None or rank is None else (query, rank)
-        luck = np.random.default_rng(_SEED).random(whole.n_items if number is not rank else len(rank))[number]
+        rng = np.random.default_rng(_SEED)
+        if query is None or rank is None:
+            group, luck = rank_items(hashed), rng.random(whole.n_items)
+        else:
+            group, luck = query, rng.random(len(rank))[rank]
         wanted = _choose_shares(cells, count_by_factor(whole.cells.factor, n))
         chosen, chance, least = _draw_items(whole.cells, wanted, group, luck)
         weight, fair = 1.0 / chance, luck[group[chosen]] < least
     order = np.argsort(hashed[chosen], kind="stable")
     chosen, weight, fair = chosen[order], weight[order], fair[order]
     position = np.full(whole.n_items, -1)
-    position[chosen] = np.arange(len(chosen))
+    position[chosen] = numbers = np.arange(len(chosen))
+    of_query = shown_for = None
+    if members is not None and rank is not None:
+        of_query = None if query is None else rank[query[chosen]]
+        shown_for = (
+            _order_members(numbers, of_query) if of_query is not None else _number_members(members, position, rank)
+        )
     return Sample(
         replace(
             whole,
@@ -108,8 +124,8 @@ def sample_counts(counts: Counts, plan: MergingPlan | None, cells: int | None = 
         weight,
         fair,
         position,
-        None if members is None or rank is None else _number_members(members, position, rank),
-        None if query is None or rank is None else rank[query[chosen]].astype(np.int64),
+        shown_for,
+        None if of_query is None else of_query.astype(np.int64),
         shown,
         clicked,
         part,
@@ -208,9 +224,12 @@ def _number_members(members: Membership, position: NDArray[np.int64], rank: Code
     """Items of the sample and their queries."""
     item = position[members.item]
     here = np.flatnonzero(item >= 0)
-    item, query = item[here], rank[members.query[here]].astype(np.int64)
+    return _order_members(item[here], rank[members.query[here]])
+
+
+def _order_members(item: _Numbers, query: Codes) -> tuple[_Numbers, _Numbers]:
     order = np.lexsort((item, query))
-    return item[order], query[order]
+    return item[order], query[order].astype(np.int64)
 
 
 @jit

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from elute._util import files
 from elute._util.folders import name_lock, write_folder
+from elute._util.threads import run_beside
 from elute.cells.chunks import Chunk
 from elute.cells.factors import to_json_value
 from elute.cells.filters import Filters
@@ -23,12 +24,9 @@ from elute.engines.counts_folder.layout import (
     CELLS,
     FILES,
     FORMAT,
-    ITEM,
     MARK,
     PARTS,
-    PLACE,
     QUERY,
-    QUERY_KEY,
     AboutCounts,
     is_counts,
 )
@@ -42,8 +40,10 @@ def save_counts(
     survey: Survey,
     chunks: Callable[[], Iterable[Chunk]],
     folder: str | Path,
+    held: bool = False,
 ) -> AboutCounts:
-    """Write counts to a folder, a row group for each chunk; gives what `counts.json` says."""
+    """Write counts to a folder, a row group for each chunk; gives what `counts.json` says. `held`: the cells are in
+    memory, and chunks can be asked for several times at once."""
     target = Path(folder)
     begun = target / name_lock(MARK)
     if (target / PARTS).exists():
@@ -51,20 +51,36 @@ def save_counts(
     if target.exists() and not (is_counts(target) or begun.exists()) and (not target.is_dir() or any(target.iterdir())):
         raise EluteError(f"'{folder}' already exists and is not a counts folder; choose another")
     with write_folder(target, MARK, FILES) as new:
-        return write_counts(engine, roles, filters, survey, chunks, new)
+        return write_counts(engine, roles, filters, survey, chunks, new, held)
 
 
 def write_counts(
-    engine: Engine, roles: Roles, filters: Filters, survey: Survey, chunks: Callable[[], Iterable[Chunk]], target: Path
+    engine: Engine,
+    roles: Roles,
+    filters: Filters,
+    survey: Survey,
+    chunks: Callable[[], Iterable[Chunk]],
+    target: Path,
+    held: bool = False,
 ) -> AboutCounts:
-    """Write counts into a folder that nobody else knows of yet."""
+    """Write counts into a folder that nobody else knows of yet; a file beside the other where they are `held`."""
     files.write_parquet(target / "factors.parquet", _factor_table(survey))
     sizes = _Sizes()
-    tables = (sizes.add(chunk, _item_table(chunk, roles)) for chunk in chunks())
-    files.write_row_groups(target / "items.parquet", tables, (PLACE, ITEM, QUERY_KEY))
-    files.write_row_groups(target / "cells.parquet", map(_cell_table, chunks()))
-    if roles.query is not None and not roles.items_within_queries:
-        files.write_row_groups(target / "pairs.parquet", _pair_tables(chunks()))
+
+    def write_items() -> None:
+        tables = (sizes.add(chunk, _item_table(chunk, roles)) for chunk in chunks())
+        files.write_row_groups(target / "items.parquet", tables, (CELLS,))
+
+    def write_rest() -> None:
+        files.write_row_groups(target / "cells.parquet", map(_cell_table, chunks()))
+        if roles.query is not None and not roles.items_within_queries:
+            files.write_row_groups(target / "pairs.parquet", _pair_tables(chunks()))
+
+    if held:
+        run_beside(write_items, (write_rest,))
+    else:
+        write_items()
+        write_rest()
     dominant = sizes.busiest > int(survey.impressions.sum()) / 2
     about: AboutCounts = {
         "format": FORMAT,

@@ -25,6 +25,7 @@ from elute.cells.roles import Roles
 from elute.cells.survey import Survey
 from elute.engines.counter import index_keys
 from elute.engines.duckdb.exact_ids import number_ids
+from elute.engines.duckdb.examples import find_least
 from elute.engines.duckdb.filtering import merge_equal_floats, prepare_rows
 from elute.engines.duckdb.item_names import read_names
 from elute.engines.duckdb.keyed_rows import KeyedRows
@@ -213,11 +214,15 @@ class DuckDBEngine(KeyedRows):
             *self._bound_values(survey.factors.take(pa.array(factors))),
             f"{self._factor_sql(roles.bias)} IN ({wanted})",
         ]
-        found = self._source.query_table(
-            f"SELECT * FROM (SELECT DISTINCT {self._factor_sql(roles.bias)} AS elute_key, "
-            f"{quoting.names(roles.item)} FROM {self._keyed_relation} {quoting.where_clause(conditions)}) "
-            f"QUALIFY row_number() OVER (PARTITION BY elute_key ORDER BY {quoting.names(roles.item)}) <= {each} "
-            f"ORDER BY elute_key, {quoting.names(roles.item)}"
+        found = find_least(
+            self._source,
+            self._keyed_relation,
+            self._factor_sql(roles.bias),
+            roles.item,
+            conditions,
+            each,
+            len(keys),
+            int(survey.rows_under[factors].sum()),
         )
         names = found.drop_columns("elute_key")
         return {

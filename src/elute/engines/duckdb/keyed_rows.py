@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,11 +23,22 @@ from elute.engines.id_keys import IdHash
 from elute.engines.sql import quoting, values
 from elute.progress import Progress
 
-BATCH_ROWS = 1 << 19
-"""Rows that DuckDB hands over at a time: with fewer, those of a partition lie in shorter runs."""
+BATCH_ROWS = 1 << 17
+"""Rows that DuckDB hands over at a time: more do not stay in the cache until they are put aside; with fewer, those of a
+partition lie in shorter runs."""
 
 SAMPLED = 100_000
 """Rows that say how long ids are."""
+
+
+class _Reading(NamedTuple):
+    """What to select of rows, and how to take what comes: the same for all ranges. `amounts`: SQL by name."""
+
+    amounts: dict[str, str]
+    factors: FactorCodes
+    ids: IdReader
+    conditions: str
+    batch_rows: int
 
 
 class KeyedRows:
@@ -55,10 +67,10 @@ class KeyedRows:
                 return counter
             done = [0] * len(cursors)
             interrupted = threading.Event()
+            reading = self._plan_reading(roles, survey, structure_only)
 
             def read(number: int) -> None:
-                batches = self._read_cursor(cursors[number], roles, survey, structure_only)
-                for place, batch in enumerate(batches):
+                for place, batch in enumerate(self._read_cursor(cursors[number], reading)):
                     if interrupted.is_set():
                         return
                     counter.add(batch, (number, place))
@@ -78,31 +90,38 @@ class KeyedRows:
     ) -> Iterator[RowBatch]:
         """The usable rows as keys and counts, in the order of the log."""
         done = 0
-        for batch in self._read_cursor(
-            Cursor(self._source.connection, self._keyed_relation), roles, survey, structure_only
-        ):
+        whole = Cursor(self._source.connection, self._keyed_relation)
+        for batch in self._read_cursor(whole, self._plan_reading(roles, survey, structure_only)):
             progress("reading the log", done, survey.usable)
             yield batch
             done += len(batch.item)
 
-    def _read_cursor(self, cursor: Cursor, roles: Roles, survey: Survey, structure_only: bool) -> Iterator[RowBatch]:
-        factors, ids = self._code_factors(roles, survey), self._read_ids(roles)
-        columns: dict[str, str] = {}
-        clicks = np.uint8 if roles.impressions is None else np.int64
-        kinds: dict[str, DTypeLike] = {"clicks": clicks, "impressions": np.int64}
+    def _plan_reading(self, roles: Roles, survey: Survey, structure_only: bool) -> _Reading:
+        amounts: dict[str, str] = {}
         if not structure_only:
             kind = "UTINYINT" if roles.impressions is None else "BIGINT"
-            columns["clicks"] = values.clicks_sql(roles, self._source.types, kind)
+            amounts["clicks"] = values.clicks_sql(roles, self._source.types, kind)
             if roles.impressions is not None:
-                columns["impressions"] = f"({values.impressions_sql(roles, self._source.types)})::BIGINT"
-        selected, first = ", ".join((*columns.values(), *factors.sql, *ids.sql)), len(columns) + len(factors.sql)
-        conditions = quoting.where_clause(self._usable_conditions(roles, survey.nulls))
+                amounts["impressions"] = f"({values.impressions_sql(roles, self._source.types)})::BIGINT"
+        return _Reading(
+            amounts,
+            self._code_factors(roles, survey),
+            self._read_ids(roles),
+            quoting.where_clause(self._usable_conditions(roles, survey.nulls)),
+            self._batch_rows(roles, BATCH_ROWS),
+        )
+
+    def _read_cursor(self, cursor: Cursor, reading: _Reading) -> Iterator[RowBatch]:
+        amounts, factors, ids = reading.amounts, reading.factors, reading.ids
+        clicks = np.int64 if "impressions" in amounts else np.uint8
+        kinds: dict[str, DTypeLike] = {"clicks": clicks, "impressions": np.int64}
+        selected, first = ", ".join((*amounts.values(), *factors.sql, *ids.sql)), len(amounts) + len(factors.sql)
         with self._source.translate_errors():
-            rows = cursor.connection.sql(f"SELECT {selected} FROM {cursor.relation} {conditions}")
-            for batch in rows.to_arrow_reader(self._batch_rows(roles, BATCH_ROWS)):
-                found = {name: view(column, kinds[name]) for name, column in zip(columns, batch.columns, strict=False)}
+            rows = cursor.connection.sql(f"SELECT {selected} FROM {cursor.relation} {reading.conditions}")
+            for batch in rows.to_arrow_reader(reading.batch_rows):
+                found = {name: view(column, kinds[name]) for name, column in zip(amounts, batch.columns, strict=False)}
                 own = ids.read(batch.columns[first:])
-                factor = factors.find(batch.columns[len(columns) : first])
+                factor = factors.find(batch.columns[len(amounts) : first])
                 yield RowBatch(own.item, factor, own.query, places=own.places, **found)
 
     def _read_ids(self, roles: Roles) -> IdReader:

@@ -124,7 +124,8 @@ def _write_part(
     else:
         chunks = partial(_arrange_all, source, index.roles, hashed)
     with store.open_folder() as place:
-        yield place, write_counts(engine, index.unit_roles, filters, survey, chunks, place)
+        held = isinstance(source, Counts)
+        yield place, write_counts(engine, index.unit_roles, filters, survey, chunks, place, held)
 
 
 def _arrange_all(chunks: Callable[[], Iterable[Chunk]], roles: Roles, hashed: IdHash) -> Iterator[Chunk]:

@@ -271,7 +271,7 @@ class PBM(Estimator):
             return own, own
         o, cells = np.nan_to_num(propensity), problem.cells
         r = np.where(np.isnan(relevance), 0.0, conditional.estimate_items(*cells, o))
-        return r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor], own
+        return conditional.expect_clicks(*cells[:3], r, o), own
 
     def item_log_variance(self, problem: Problem, propensity: Floats, relevance: Floats) -> Floats:
         """Of log relevance, for propensities that are known (and at most 1): what an item's own clicks leave open."""

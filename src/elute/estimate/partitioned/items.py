@@ -116,7 +116,7 @@ class FittedFactors:
         cells, o = pose_partition(partition, self.codes), np.nan_to_num(self.propensity)
         first = boundary.group_by_clicks(cells, len(o)).first
         r = np.where((first >= 0) & self.apart[first], 0.0, conditional.estimate_items(*cells, o))
-        return cells, r.repeat(np.diff(cells.offsets)) * cells.impressions * o[cells.factor]
+        return cells, conditional.expect_clicks(*cells[:3], r, o)
 
     def item_component(self, cells: Cells) -> Codes:
         return self.component[cells.factor[cells.offsets[:-1]]]

@@ -41,7 +41,8 @@ _NEGLIGIBLE = -22.0
 """Log of the density over its maximum at which to stop."""
 
 _MAX_STEPS = 100
-_CHUNK = 20_000
+_CHUNK, _CHUNKS = 20_000, 16
+"""Items that are taken at a time, at most; chunks that few items are cut into."""
 
 
 class Beta(NamedTuple):
@@ -79,7 +80,8 @@ def fit_beta(cells: Cells, o: Floats, items: NDArray[np.integer]) -> Beta:
 
 def posterior(cells: Cells, o: Floats, prior: Beta, items: NDArray[np.int64]) -> Posterior:
     """The posterior of some items' relevance, given propensities of at most 1."""
-    parts = map_chunks(lambda chunk: _posterior(*cells, o, *prior, chunk), items, _CHUNK)
+    size = min(_CHUNK, max(len(items) // _CHUNKS, 100))
+    parts = map_chunks(lambda chunk: _posterior(*cells, o, *prior, chunk), items, size)
     return Posterior(*map(np.concatenate, zip(*parts, strict=True)))
 
 

@@ -30,9 +30,14 @@ NOWHERE = -1
 
 def find_parts(cells: Cells, n_factors: int) -> tuple[Codes, Codes]:
     """The part within which ratios are finite, of every factor and every item."""
+    of_factor, first = find_factor_parts(cells, n_factors)
+    return of_factor, assign_items(first, of_factor)
+
+
+def find_factor_parts(cells: Cells, n_factors: int) -> tuple[Codes, Codes]:
+    """The part of every factor; and for every item a factor it was clicked under (or `NOWHERE`)."""
     found = group_by_clicks(cells, n_factors)
-    of_factor = find_strong_parts(found.group, found.clicked, find_crossings(cells, found))
-    return of_factor, assign_items(found.first, of_factor)
+    return find_strong_parts(found.group, found.clicked, find_crossings(cells, found)), found.first
 
 
 class ClickGroups(NamedTuple):
@@ -79,7 +84,7 @@ def find_strong_parts(group: Codes, clicked: NDArray[np.bool_], edges: NDArray[n
 
 def assign_items(first: Codes, of_factor: Codes) -> Codes:
     """The part of every item: that of a factor it was clicked under."""
-    return np.where(first >= 0, of_factor[first], NOWHERE).astype(np.int32)
+    return np.append(of_factor, np.int32(NOWHERE))[first]
 
 
 def find_main_parts(clicks: Floats, component: Codes, of_factor: Codes) -> NDArray[np.int64]:

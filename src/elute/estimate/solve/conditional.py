@@ -27,6 +27,7 @@ from elute.estimate.solve.effects import EffectSpace
 from elute.estimate.solve.interior import Maximum, describe_distance
 from elute.estimate.solve.laplacian import solve
 from elute.estimate.solve.problem import Codes, Floats
+from elute.kernels.blocks import join_blocks, map_blocks
 from elute.kernels.jit import jit
 from elute.progress import Progress
 
@@ -85,11 +86,17 @@ def score(cells: Cells, o: Floats) -> float:
     return linearise(*cells, np.log(o), weight, by_factor, np.empty_like(o))
 
 
-@jit
 def estimate_items(
     offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats
 ) -> Floats:
     """C/Σ n·o of every item: unbiased, not bound by r·o ≤ 1; 0 for one without clicks."""
+    return join_blocks(_estimate_items, offsets, factor, impressions, clicks, o)
+
+
+@jit
+def _estimate_items(
+    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, clicks: Amounts, o: Floats
+) -> Floats:
     out = np.zeros(offsets.shape[0] - 1)
     for item in range(out.shape[0]):
         total = 0.0
@@ -100,6 +107,22 @@ def estimate_items(
         if total > 0.0 and reach > 0.0:
             out[item] = total / reach
     return out
+
+
+def expect_clicks(offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, r: Floats, o: Floats) -> Floats:
+    """n·r·o of every cell."""
+    out = np.empty(len(factor))
+    map_blocks(lambda items, own: _expect_clicks(own, factor, impressions, r[items], o, out), offsets)
+    return out
+
+
+@jit
+def _expect_clicks(
+    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, r: Floats, o: Floats, out: Floats
+) -> None:
+    for item in range(offsets.shape[0] - 1):
+        for cell in range(offsets[item], offsets[item + 1]):
+            out[cell] = r[item] * impressions[cell] * o[factor[cell]]
 
 
 @jit

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts
+from elute.kernels.blocks import map_blocks
 from elute.kernels.jit import jit
 
 Floats = NDArray[np.float64]
 
 
-@jit
 def log_likelihood(
     offsets: NDArray[np.int64],
     factor: NDArray[np.int32],
@@ -23,6 +23,23 @@ def log_likelihood(
     propensity: Floats,
 ) -> float:
     """Σ c·log p + (n - c)·log(1 - p), in nats, with 0·log 0 = 0: -inf where a cell contradicts p = 0 or p = 1."""
+    return sum(
+        map_blocks(
+            lambda items, own: _sum_log_likelihood(own, factor, impressions, clicks, relevance[items], propensity),
+            offsets,
+        )
+    )
+
+
+@jit
+def _sum_log_likelihood(
+    offsets: NDArray[np.int64],
+    factor: NDArray[np.int32],
+    impressions: Amounts,
+    clicks: Amounts,
+    relevance: Floats,
+    propensity: Floats,
+) -> float:
     total = 0.0
     for item in range(offsets.shape[0] - 1):
         r = relevance[item]

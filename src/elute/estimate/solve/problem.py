@@ -21,6 +21,7 @@ from elute.identify.components import number_components
 from elute.identify.effects.classes import join_classes
 from elute.identify.effects.constraints import constrain
 from elute.identify.effects.design import EffectDesign, find_design
+from elute.kernels.blocks import join_blocks
 from elute.kernels.equal_items import group_equal_items
 from elute.kernels.forest import merge_edges
 from elute.kernels.jit import jit
@@ -73,7 +74,7 @@ class Problem:
     def n_factors(self) -> int:
         return len(self.component)
 
-    @property
+    @cached_property
     def item_component(self) -> Codes:
         """By item; all factors of an item lie in one component."""
         return self.component[self.cells.factor[self.cells.offsets[:-1]]]
@@ -224,9 +225,13 @@ def _count(factor: Codes, n_factors: int) -> NDArray[np.int64]:
     return out
 
 
-@jit
 def total_by_item(offsets: NDArray[np.int64], amounts: Amounts) -> Floats:
     """Sum over the cells of every item."""
+    return join_blocks(_total_by_item, offsets, amounts)
+
+
+@jit
+def _total_by_item(offsets: NDArray[np.int64], amounts: Amounts) -> Floats:
     out = np.zeros(offsets.shape[0] - 1)
     for item in range(out.shape[0]):
         for cell in range(offsets[item], offsets[item + 1]):

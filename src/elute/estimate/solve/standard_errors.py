@@ -25,6 +25,7 @@ from elute.cells.counts import Amounts
 from elute.estimate.solve.laplacian import conjugate_gradients, diagonal, grounded_laplacian, multiply
 from elute.estimate.solve.problem import Codes, Floats, Problem
 from elute.identify.information import find_references
+from elute.kernels.blocks import join_blocks, map_blocks
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import Parents, find_roots, link, singletons
 
@@ -162,19 +163,27 @@ def _sample_variances(
     return of_factors, of_items
 
 
-@jit
 def information(
     offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, relevance: Floats, propensity: Floats
 ) -> Floats:
     """w = n·p/(1-p) of every cell, with p at most n/(n+1); 0 where p is 0 or no number."""
-    out = np.zeros(factor.shape[0])
+    out = np.zeros(len(factor))
+    map_blocks(
+        lambda items, own: _find_information(own, factor, impressions, relevance[items], propensity, out), offsets
+    )
+    return out
+
+
+@jit
+def _find_information(
+    offsets: NDArray[np.int64], factor: Codes, impressions: Amounts, relevance: Floats, propensity: Floats, out: Floats
+) -> None:
     for item in range(offsets.shape[0] - 1):
         for cell in range(offsets[item], offsets[item + 1]):
             n = float(impressions[cell])
             p = min(relevance[item] * propensity[factor[cell]], n / (n + 1.0))
             if p > 0.0:
                 out[cell] = n * p / (1.0 - p)
-    return out
 
 
 @jit
@@ -190,9 +199,13 @@ def link_informed(offsets: NDArray[np.int64], factor: Codes, w: Floats, parent: 
                     first = factor[cell]
 
 
-@jit
 def find_informed_factor(offsets: NDArray[np.int64], factor: Codes, w: Floats) -> Codes:
     """For every item a factor it has information under; -1: none."""
+    return join_blocks(_find_informed_factor, offsets, factor, w)
+
+
+@jit
+def _find_informed_factor(offsets: NDArray[np.int64], factor: Codes, w: Floats) -> Codes:
     out = np.full(offsets.shape[0] - 1, -1, np.int32)
     for item in range(out.shape[0]):
         for cell in range(offsets[item], offsets[item + 1]):
@@ -201,18 +214,28 @@ def find_informed_factor(offsets: NDArray[np.int64], factor: Codes, w: Floats) -
     return out
 
 
-@jit
 def masses(offsets: NDArray[np.int64], w: Floats) -> Floats:
     """S of every item."""
+    return join_blocks(_sum_masses, offsets, w)
+
+
+@jit
+def _sum_masses(offsets: NDArray[np.int64], w: Floats) -> Floats:
     out = np.zeros(offsets.shape[0] - 1)
     for item in range(out.shape[0]):
         out[item] = w[offsets[item] : offsets[item + 1]].sum()
     return out
 
 
-@jit
 def item_variances(offsets: NDArray[np.int64], factor: Codes, w: Floats, row: Codes, covariance: Floats) -> Floats:
     """mᵀVm of every item; factors without a row count as known."""
+    return join_blocks(_find_item_variances, offsets, factor, w, row, covariance)
+
+
+@jit
+def _find_item_variances(
+    offsets: NDArray[np.int64], factor: Codes, w: Floats, row: Codes, covariance: Floats
+) -> Floats:
     out = np.full(offsets.shape[0] - 1, np.nan)
     for item in range(out.shape[0]):
         begin, end = offsets[item], offsets[item + 1]
@@ -231,9 +254,13 @@ def item_variances(offsets: NDArray[np.int64], factor: Codes, w: Floats, row: Co
     return out
 
 
-@jit
 def item_means(offsets: NDArray[np.int64], factor: Codes, w: Floats, u: Floats) -> Floats:
     """mᵀu of every item."""
+    return join_blocks(_find_item_means, offsets, factor, w, u)
+
+
+@jit
+def _find_item_means(offsets: NDArray[np.int64], factor: Codes, w: Floats, u: Floats) -> Floats:
     out = np.zeros(offsets.shape[0] - 1)
     for item in range(out.shape[0]):
         begin, end = offsets[item], offsets[item + 1]
