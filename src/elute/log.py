@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from elute._util.urls import is_adbc
 from elute.cells.chunks import Chunk, chunks_from_counts
 from elute.cells.counts import Counts
 from elute.cells.filters import Filters
+from elute.cells.log_options import LogOptions as LogOptions
 from elute.cells.partitions import Partitions
 from elute.cells.rankable import Rankable, count_rankable
 from elute.cells.roles import (
@@ -34,11 +35,13 @@ from elute.cells.roles import (
 from elute.cells.structure import Structure, structure_from_counts
 from elute.cells.survey import Survey
 from elute.engines.base import Chunked, Distributed, Engine, Filterable, Precounted
-from elute.engines.counts_folder.layout import AboutCounts, is_counts
+from elute.engines.counts_folder.engine import CountsEngine
+from elute.engines.counts_folder.layout import AboutCounts
 from elute.engines.counts_folder.writing import save_counts
 from elute.engines.duckdb.engine import DuckDBEngine
 from elute.engines.in_memory import InMemoryEngine
 from elute.engines.partitioned.choice import open_embedded
+from elute.engines.parts.fetching import find_counts
 from elute.engines.parts.opening import choose_roles, open_counts, refuse_window
 from elute.engines.warehouse.adbc import open_adbc
 from elute.errors import EluteError
@@ -89,7 +92,6 @@ class ClickLog:
 
     def save_counts(self, folder: str | Path, progress: Progress = silent) -> AboutCounts:
         """Write the cells to a folder that `read_log` then takes in place of the log; gives what it says of them."""
-
         source = self.hand_over(progress)
         cut = partial(chunks_from_counts, source) if isinstance(source, Counts) else source
         return save_counts(self.engine, self.roles, self.filters, self.survey, cut, folder, isinstance(source, Counts))
@@ -152,7 +154,7 @@ class ClickLog:
     @property
     def is_counted(self) -> bool:
         """Whether there are counts alone, and no rows to go back to."""
-        return isinstance(self.source, Counts) or is_counts(self.source) or is_adbc(self.source)
+        return isinstance(self.source, Counts) or isinstance(self.engine, CountsEngine) or is_adbc(self.source)
 
     def close(self) -> None:
         """Release the engine's connection and scratch files. Counts that somebody else has too, a fit for instance,
@@ -204,7 +206,7 @@ def read_log(
     """Open a click log and check it; raises `EluteError` with every problem in one message.
 
     `source`: a path, a glob, a folder or a list of them (Parquet, CSV or NDJSON, gzip too; or a folder in ULTRA's text
-    format), `duckdb://file.db#table`, `postgres://user@host/db#schema.table`, Parquet at s3:// or https://,
+    format), `duckdb://file.db#table`, `postgres://user@host/db#schema.table`, Parquet or counts at s3:// or https://,
     `adbc://driver?uri=address#table` (counted there), or a pandas, polars or Arrow table. `item` defaults to the query
     and doc columns and may name any columns, feature columns for instance (`feature_*`). `bias`: columns whose
     combinations are the factors, or a formula that says how they act together (`position + device`). A folder of `elute
@@ -224,13 +226,14 @@ def read_log(
     clicks: str | None = click
     filters = Filters.from_options(options)
     opened: Filterable
-    if not is_counts(source):
+    counted = find_counts(source)
+    if not counted:
         refuse_window(source, last, drop)
     if engine == "spark":
         from elute.engines.spark.engine import SparkEngine
 
         opened = SparkEngine(source, exact, spill, memory)
-    elif is_counts(source) or is_adbc(source):
+    elif is_adbc(source) or (counted and isinstance(source, str | Path)):
         held = open_adbc(source, options) if is_adbc(source) else open_counts(source, memory, spill, last, drop)
         try:
             return open_held(held, source, options, filters)
@@ -266,28 +269,6 @@ def open_held(engine: Precounted, source: object, options: Mapping[str, Any], fi
 LogSource = object
 """A `ClickLog`, `Counts`, path, glob, folder, address, list of them, or a pandas, polars or Arrow table: libraries that
 elute does not import have no type to name here."""
-
-
-class LogOptions(TypedDict, total=False):
-    """How to read what is not a log yet: the parameters of `elute.read_log`."""
-
-    query: str
-    doc: str
-    item: ColumnNames | None
-    bias: BiasNames
-    click: str
-    impressions: str | None
-    session: str | None
-    where: str | None
-    max_position: int | None
-    min_factor_impressions: int | None
-    last: int | None
-    drop: str | None
-    engine: str
-    exact: bool
-    memory: int | None
-    spill: str | Path | None
-    threads: int | None
 
 
 def as_log(source: LogSource, **options: Unpack[LogOptions]) -> ClickLog:

@@ -109,11 +109,14 @@ def test_no_input_is_written_over(world: Path, words: str, out: str, monkeypatch
 @pytest.mark.parametrize(("words", "option"), sorted({(words, out.split()[0]) for words, out in OVER}))
 def test_an_address_is_no_place_on_disk(world: Path, words: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("elute.log.read_log", None)
-    code, said = ask(*words.split(), option, "s3://bucket/new")
-    assert code == 1
-    said = said.replace("s3://", "s3:/")  # a Path has one stroke left
-    assert said == f"elute: {option}: 's3:/bucket/new' is an address; write to disk, and copy it from there\n"
-    assert not list(world.glob("s3*"))
+    for store in ("https", "gs", "s3"):
+        if (words.split()[0], store) == ("count", "s3"):  # it writes there
+            continue
+        code, said = ask(*words.split(), option, f"{store}://bucket/new")
+        assert code == 1
+        said = said.replace("://", ":/")  # a Path has one stroke left
+        assert said == f"elute: {option}: '{store}:/bucket/new' is an address; write to disk, and copy it from there\n"
+        assert not list(world.glob(f"{store}*"))
 
 
 def test_results_may_lie_beside_what_is_spilled(world: Path) -> None:
@@ -150,8 +153,10 @@ def test_the_library_refuses_too(world: Path) -> None:
     for call in refused:
         with pytest.raises(EluteError, match=r"^`out=`: .* would be written over; write to another place$"):
             call()
+    with pytest.raises(EluteError, match=r"^`out=`: 'gs:/bucket/new' is an address"):
+        elute.count("log.parquet", Path("gs://bucket/new"))
     with pytest.raises(EluteError, match=r"^`out=`: 's3:/bucket/new' is an address"):
-        elute.count("log.parquet", Path("s3://bucket/new"))
+        elute.report("log.parquet", Path("s3://bucket/new"))
     assert elute.count("log.parquet", "counts").cells
     with elute.read_log("counts") as counts, pytest.raises(EluteError, match="is read as 'counts' too"):
         elute.count(counts, "counts")

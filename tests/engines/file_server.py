@@ -36,7 +36,14 @@ class Served:
     """The header to let in over http; None lets everybody in."""
     ranges: bool = True
     changed: datetime = datetime(2022, 1, 1, tzinfo=UTC)
-    """Of all files."""
+    """Of all files but those that were put there."""
+    put: dict[str, datetime] = field(default_factory=dict)
+    """When files were put there, over S3's protocol."""
+    conditions: bool = True
+    """Whether a write that has a condition is refused where it is not met."""
+    dies_after: int | None = None
+    """So many writes are done; the next one is too, but its answer is lost, as the server is then."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
     tells: tuple[str, ...] = ("ETag", "Last-Modified")
     """What the answers over http say of a file's version."""
     redirects: dict[str, str] = field(default_factory=dict)
@@ -111,7 +118,7 @@ class _Http(BaseHTTPRequestHandler):
     def send(self, data: bytes) -> None:
         """The range that is asked for, or all."""
         wanted = self.headers.get("Range")
-        version = {"ETag": f'"{hashlib.sha256(data).hexdigest()[:16]}"', "Last-Modified": self.modified}
+        version = {"ETag": tag_of(data), "Last-Modified": self.modified}
         tag = {"Accept-Ranges": "bytes"} | {name: version[name] for name in self.served.tells}
         if wanted is None or not self.served.ranges:
             self.answer(200, data, tag)
@@ -141,7 +148,39 @@ class _Http(BaseHTTPRequestHandler):
 
 
 class _S3(_Http):
-    """HeadObject, GetObject and ListObjectsV2, addressed by path."""
+    """HeadObject, GetObject, ListObjectsV2, PutObject (on a condition too) and DeleteObject, addressed by path."""
+
+    def do_PUT(self) -> None:
+        self.served.seen.append((self.command, self.path, self.headers.get("Authorization")))
+        path, data = unquote(urlsplit(self.path).path), self.rfile.read(int(self.headers["Content-Length"]))
+        code = self.refusal()
+        if code or hashlib.sha256(data).hexdigest() != self.headers["x-amz-content-sha256"]:
+            self.error(403, code or "XAmzContentSHA256Mismatch")
+            return
+        with self.served.lock:
+            before = self.served.files.get(path)
+            wanted, free = self.headers.get("If-Match"), self.headers.get("If-None-Match") == "*"
+            met = (not free or before is None) and (wanted is None or (before is not None and wanted == tag_of(before)))
+            if self.served.conditions and not met:
+                self.error(404 if wanted and before is None else 412, "PreconditionFailed")
+                return
+            self.served.files[path], self.served.put[path] = data, datetime.now(UTC)
+            if self.served.dies_after is not None:
+                self.served.dies_after -= 1
+        if self.served.dies_after is not None and self.served.dies_after < 0:
+            self.served.dies_after = None
+            self.close_connection = True
+            return
+        self.answer(200, b"", {"ETag": tag_of(data)})
+
+    def do_DELETE(self) -> None:
+        self.served.seen.append((self.command, self.path, self.headers.get("Authorization")))
+        code = self.refusal()
+        if code:
+            self.error(403, code)
+            return
+        self.served.files.pop(unquote(urlsplit(self.path).path), None)
+        self.answer(204, b"")
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -191,16 +230,22 @@ class _S3(_Http):
 
     def list(self, bucket: str, asked: dict[str, str]) -> None:
         prefix, found = asked.get("prefix", ""), []
-        for path, data in sorted(self.served.files.items()):
+        for path, data in sorted(dict(self.served.files).items()):
             key = path.removeprefix(f"/{bucket}/")
             if key != path and key.startswith(prefix):
+                changed = self.served.put.get(path, self.served.changed)
                 found.append(
                     f"<Contents><Key>{escape(key)}</Key><Size>{len(data)}</Size>"
-                    f"<LastModified>{self.served.changed:%Y-%m-%dT%H:%M:%S}.123Z</LastModified></Contents>"
+                    f"<LastModified>{changed:%Y-%m-%dT%H:%M:%S}.123Z</LastModified></Contents>"
                 )
         keys = f"<KeyCount>{len(found)}</KeyCount><IsTruncated>false</IsTruncated>{''.join(found)}"
         body = f"<ListBucketResult><Name>{bucket}</Name><Prefix>{escape(prefix)}</Prefix>{keys}</ListBucketResult>"
         self.answer(200, body.encode(), {"Content-Type": "application/xml"})
+
+
+def tag_of(data: bytes) -> str:
+    """A file's version."""
+    return f'"{hashlib.sha256(data).hexdigest()[:16]}"'
 
 
 def with_keys(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:

@@ -101,3 +101,18 @@ def test_connect_agrees_with_counts_and_stops_early(monkeypatch: pytest.MonkeyPa
     assert opened.connect(lambda stage, done, total: read.append(done)).tolist() == [0, 0]
     assert max(read) < n // 2
     assert elute.check(opened).components == 1
+
+
+def test_the_busiest_query_is_that_of_rows_that_count() -> None:
+    """Rows without a document are not read, however often they were shown."""
+    table = pa.table(
+        {
+            "query_id": ["f", "g", "g"],
+            "doc_id": [1, None, 3],
+            "position": [1, 2, 2],
+            "impressions": [612, 863, 176],
+            "click": [344, 258, 167],
+        }
+    )
+    found = elute.check(table, impressions="impressions").to_dict()
+    assert any("query 'f' accounts for 78%" in warning["message"] for warning in found["warnings"])

@@ -14,6 +14,7 @@ from elute._util.urls import hide_secrets
 from elute.errors import EluteError
 
 _DATABASE = "duckdb://"
+_STORE = re.compile(r"s3:/")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a Path has one stroke left
 
 
@@ -52,9 +53,12 @@ def is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
 
 
-def refuse_harm(out: str | Path | None, inputs: Iterable[object], option: str = "out", folder: bool = False) -> None:
+def refuse_harm(
+    out: str | Path | None, inputs: Iterable[object], option: str = "out", folder: bool = False, stores: bool = False
+) -> None:
     """Refuse to write where something would be destroyed that is read: over an input, into an input that is a folder,
-    or, where a `folder` of several files is written, into one with an input in it. And to an address.
+    or, where a `folder` of several files is written, into one with an input in it. And to an address, unless the verb
+    writes to object `stores` and it is one of these.
 
     `inputs`: whatever the user named to be read; what is no path is passed over. Links are followed.
     """
@@ -63,6 +67,9 @@ def refuse_harm(out: str | Path | None, inputs: Iterable[object], option: str = 
     require_name(out)
     if _ADDRESS.match(str(out)):
         shown = hide_secrets(str(out))
+        if stores and _STORE.match(str(out)):
+            _refuse_overlap(str(out), inputs, option)
+            return
         raise EluteError(f"`{option}=`: '{shown}' is an address; write to disk, and copy it from there")
     if is_stream(Path(out)):
         return
@@ -77,6 +84,17 @@ def refuse_harm(out: str | Path | None, inputs: Iterable[object], option: str = 
         else:
             continue
         raise EluteError(f"`{option}=`: '{out}' {harm}, and would be written over; write to another place")
+
+
+def _refuse_overlap(out: str, inputs: Iterable[object], option: str) -> None:
+    """Refuse an address in which, or in a folder of which, something lies that is read."""
+    target = f"{_STORE.sub('', out).strip('/')}/"
+    for given in inputs:
+        for one in given if isinstance(given, list | tuple) else [given]:
+            place = f"{_STORE.sub('', str(one)).strip('/')}/"
+            if isinstance(one, str) and _STORE.match(one) and (place.startswith(target) or target.startswith(place)):
+                shown = hide_secrets(out)
+                raise EluteError(f"`{option}=`: '{shown}' overlaps with what is read; write to another place")
 
 
 def refuse_same(out: str | Path, others: Mapping[str, str | Path], option: str) -> None:

@@ -16,6 +16,9 @@ OUTPUTS = ("out", "export", "queries", "charts", "prometheus")
 FOLDERS = ("count", "fit", "judge", "train", "value")
 """Verbs whose --out is, or can be, a folder of several files, in which no input may lie."""
 
+STORES = ("count",)
+"""Verbs whose --out may be in an object store."""
+
 
 def guard(command: click.Command) -> click.Command:
     """Have a command look at its paths first."""
@@ -41,7 +44,8 @@ def _look(command: click.Command, given: dict[str, Any]) -> None:
     written = {name: given[name] for name in OUTPUTS if given.get(name) is not None}
     inputs = list(_list_inputs(command, given))
     for name, target in written.items():
-        refuse_harm(target, inputs, name, name == "out" and command.name in FOLDERS)
+        stores = name == "out" and command.name in STORES
+        refuse_harm(target, inputs, name, name == "out" and command.name in FOLDERS, stores)
         refuse_same(target, {other: path for other, path in written.items() if other != name}, name)
 
 

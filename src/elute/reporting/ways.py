@@ -8,7 +8,7 @@ from elute.cells.factors import is_position
 from elute.cells.roles import DEFAULT_DOC, DEFAULT_QUERY, Roles
 from elute.checking.check import Check
 from elute.checking.structures import propose
-from elute.engines.counts_folder.layout import is_counts
+from elute.engines.counts_folder.engine import CountsEngine
 from elute.fits.fit import Fit
 from elute.fits.folder import is_fit
 from elute.results.invocation import Invocation
@@ -37,7 +37,7 @@ def find_repair(check: Check, call: Invocation) -> tuple[str, str]:
 def _name_log(check: Check, call: Invocation) -> Invocation:
     """What other columns can be read from: of counts, whose columns are chosen for good, the log that was counted."""
     log = check.log
-    if not is_counts(log.source):
+    if not isinstance(log.engine, CountsEngine):
         return call
     asked = {name: getattr(log.roles, name) for name in ("query", "click", "impressions", "session")}
     options = {**call.options, **{name: value for name, value in asked.items() if value is not None}}

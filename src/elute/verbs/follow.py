@@ -12,9 +12,9 @@ import pyarrow as pa
 from elute._util.urls import hide_secrets
 from elute.cells.counts import Counts
 from elute.checking.measured import find_clusters
-from elute.engines.counts_folder.layout import is_counts
 from elute.engines.duckdb.files import find_files
 from elute.engines.duckdb.source import DuckDBSource, to_arrow
+from elute.engines.parts.fetching import find_counts
 from elute.errors import EluteError
 from elute.log import ClickLog, LogOptions, LogSource, read_log
 from elute.progress import Progress, silent
@@ -102,7 +102,7 @@ def _list_parts(source: LogSource) -> list[object]:
         source = source.source
     parts = list(source) if isinstance(source, list | tuple) else [source]
     for part in parts:
-        if isinstance(part, Counts) or is_counts(part):
+        if isinstance(part, Counts) or find_counts(part):
             named = "these are" if isinstance(part, Counts) else f"{part} holds"
             raise EluteError(f"{named} counts, which are not read together with other logs; give the log itself")
     return parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -16,9 +16,11 @@ from elute.cells.filters import Filters
 from elute.engines.counts_folder.engine import CountsEngine
 from elute.engines.counts_folder.layout import PARTS
 from elute.engines.parts.choosing import choose_parts, group_parts
+from elute.engines.parts.fetching import FetchedCounts
 from elute.engines.parts.layout import Index, is_parts
 from elute.engines.parts.part import add_up
 from elute.engines.parts.reading import MergedCounts, cover
+from elute.engines.remote.folder import is_remote_folder
 from elute.errors import EluteError
 from elute.estimate.models.pbm import PBM
 from elute.kernels.keys import KeyTable
@@ -54,9 +56,9 @@ class FactorGroups(NamedTuple):
 class Periods:
     """Parts of a folder by time; what is read stays on disk until this is closed, whoever replaces it meanwhile."""
 
-    def __init__(self, folder: Path, every: str | None, last: int | None, drop: str | None, most: int) -> None:
+    def __init__(self, folder: str | Path, every: str | None, last: int | None, drop: str | None, most: int) -> None:
         """`every`: the name of the key that counts time, by default its first. `most`: so many of the latest."""
-        if not is_parts(folder):
+        if not (is_remote_folder(folder) or is_parts(folder)):
             hint = "add days with `elute.count` (`append=True`)"
             raise EluteError(f"'{folder}' is no folder of parts (it has no {PARTS}); {hint}")
         chosen: list[Period] = []
@@ -66,6 +68,7 @@ class Periods:
             if self.every not in index.key:
                 names = ", ".join(index.key)
                 raise EluteError(f"`every=` is '{every}'; the parts of '{folder}' have the key {names}")
+            chosen.clear()
             by_time = group_parts(choose_parts(index, last, drop), self.every)
             chosen.extend(Period(name, tuple(part.name for part in own)) for name, own in by_time.items())
             del chosen[:-most]
@@ -73,8 +76,12 @@ class Periods:
                 raise EluteError(f"'{folder}' has no part to look at; add one with `elute.count` (`append=True`)")
             return [name for period in chosen for name in period.parts]
 
-        self.folder = folder
-        self._held = MergedCounts(folder, choose, False, False)
+        self.label, self.folder = str(folder), Path(folder)
+        self._remove: Callable[[], None] | None = None
+        if is_remote_folder(folder):
+            fetched = FetchedCounts(folder, choose)
+            self.label, self.folder, self._remove = fetched.label, fetched.folder, fetched.remove
+        self._held = MergedCounts(self.folder, choose, False, False, self.label)
         self.periods = chosen
 
     def __enter__(self) -> Self:
@@ -82,6 +89,8 @@ class Periods:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._held.close()
+        if self._remove is not None:
+            self._remove()
 
     @property
     def factors(self) -> pa.Table:
@@ -96,7 +105,7 @@ class Periods:
     def say(self) -> list[dict[str, Any]]:
         """Of each period what was counted beside its cells: rows, those left out, repeats on a page."""
         abouts = iter([part.about for part in self._held.parts])
-        return [add_up(self.folder, self._held.roles, [next(abouts) for _ in period.parts]) for period in self.periods]
+        return [add_up(self.label, self._held.roles, [next(abouts) for _ in period.parts]) for period in self.periods]
 
     def observe(self) -> Observed:
         """The cells of all periods."""
@@ -119,9 +128,9 @@ class Periods:
     def open(self, some: Sequence[Period]) -> ClickLog:
         """These periods as one log, to be closed by whoever asked."""
         names = [name for period in some for name in period.parts]
-        held = MergedCounts(self.folder, lambda index: cover(names, index), False, False)
+        held = MergedCounts(self.folder, lambda index: cover(names, index), False, False, self.label)
         try:
-            return open_held(CountsEngine(held), str(self.folder), DEFAULTS, Filters())
+            return open_held(CountsEngine(held), self.label, DEFAULTS, Filters())
         except BaseException:
             held.close()
             raise

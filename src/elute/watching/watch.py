@@ -45,7 +45,7 @@ class Watch(Recorded):
 
 
 def watch_folder(
-    folder: Path,
+    folder: str | Path,
     every: str | None,
     baseline: int,
     false_alarms: float,
@@ -71,7 +71,7 @@ def watch_folder(
             with held.open([held.periods[at]]) as log:
                 checks[at] = check_log(log)
         window = _check_window(held, baseline, progress) if judged else None
-        label, by = str(folder), held.every
+        label, by = held.label, held.every
     series = _list_series(seen, names, found, groups, shares, alarms, checks)
     newest = [alarm.to_dict(label, by) for alarm in alarms[-1]]
     fields = {

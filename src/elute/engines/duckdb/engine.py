@@ -201,7 +201,8 @@ class DuckDBEngine(KeyedRows):
     def find_busiest_query(self, roles: Roles) -> object:
         """Only asked for where one query dominates, so that a scan finds it."""
         query, shown = quoting.names((roles.query or "",)), values.impressions_sql(roles, self._source.types)
-        top = f"SELECT {query} FROM {self._source.relation} WHERE {query} IS NOT NULL GROUP BY {query}"
+        usable = quoting.where_clause([f"{quoting.name(column)} IS NOT NULL" for column in roles.ids])
+        top = f"SELECT {query} FROM {self._source.relation} {usable} GROUP BY {query}"
         return self._source.query_row(f"{top} ORDER BY sum({shown}) DESC, {query} LIMIT 1")[0]
 
     def find_examples(self, roles: Roles, survey: Survey, factors: list[int], each: int) -> dict[int, pa.Table]:

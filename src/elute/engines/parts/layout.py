@@ -90,6 +90,11 @@ class Index(NamedTuple):
         return cls((first, second), Roles.from_fields(found["roles"]), tuple(found["key"]), parts, blocks)
 
     @property
+    def names(self) -> set[str]:
+        """Of parts and blocks."""
+        return {*(part.name for part in self.parts), *(block.name for block in self.blocks)}
+
+    @property
     def unit_roles(self) -> Roles:
         """By which parts are counted: their items tell the query."""
         return find_unit_roles(self.roles)

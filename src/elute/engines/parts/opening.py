@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,10 @@ from elute.engines.counts_folder.engine import CountsEngine
 from elute.engines.counts_folder.held import HeldCounts
 from elute.engines.counts_folder.partitioned import PartitionedCountsEngine
 from elute.engines.counts_folder.reading import CountsFiles
+from elute.engines.parts.fetching import FetchedCounts
 from elute.engines.parts.layout import is_parts
-from elute.engines.parts.reading import MergedCounts
+from elute.engines.parts.reading import MergedCounts, choose_window
+from elute.engines.remote.folder import is_remote_folder
 from elute.errors import EluteError
 
 
@@ -23,19 +26,37 @@ def open_counts(
 ) -> CountsEngine:
     """A folder of counts, which are refused where the log has changed since; or of parts, of which those are read that
     `last` and `drop` leave: a part is what was counted, whatever has become of that night's export."""
+    if is_remote_folder(source):
+        fetched = FetchedCounts(source, choose_window(source, last, drop), spill)
+        try:
+            with fetched.naming():
+                engine, held = _open_copy(fetched.folder, memory, spill, last, drop, fetched.label)
+        except BaseException:
+            fetched.remove()
+            raise
+        weakref.finalize(held, fetched.remove)
+        return engine
+    return _open_copy(Path(source), memory, spill, last, drop, str(source))[0]
+
+
+def _open_copy(
+    folder: Path, memory: int | None, spill: str | Path | None, last: int | None, drop: str | None, label: str
+) -> tuple[CountsEngine, HeldCounts]:
+    """A folder on this machine; `label`: what it is called."""
     held: HeldCounts
-    if is_parts(source):
-        held = MergedCounts.open(Path(source), last, drop, memory is not None)
+    if is_parts(folder):
+        held = MergedCounts(folder, choose_window(label, last, drop), False, memory is not None, label)
     else:
-        refuse_window(source, last, drop)
-        held = CountsFiles(Path(source))
+        refuse_window(label, last, drop)
+        held = CountsFiles(folder)
     try:
         if isinstance(held, CountsFiles):
             held.refuse_changed()
-        return CountsEngine(held, spill) if memory is None else PartitionedCountsEngine(held, memory, spill)
+        engine = CountsEngine(held, spill) if memory is None else PartitionedCountsEngine(held, memory, spill)
     except BaseException:
         held.close()
         raise
+    return engine, held
 
 
 def refuse_window(source: object, last: int | None, drop: str | None) -> None:

@@ -63,7 +63,7 @@ class PartFiles(CountsFiles):
         return about is None or not about.has_min_max or (about.min <= high and about.max >= low)
 
 
-def add_up(folder: Path, roles: Roles, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def add_up(label: str, roles: Roles, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What `counts.json` would say, but for what only the merged cells tell."""
     nulls: Counter[str] = Counter()
     for about in parts:
@@ -73,7 +73,7 @@ def add_up(folder: Path, roles: Roles, parts: Sequence[dict[str, Any]]) -> dict[
     filtered = [about.get("rows_filtered") for about in parts]
     return {
         "format": FORMAT,
-        "log": str(folder),
+        "log": label,
         "source": [state for about in parts for state in about["source"]],
         "roles": roles.to_dict(),
         "filters": filters[0] if alike else {**filters[0], "where": None},

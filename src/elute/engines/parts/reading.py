@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,8 +38,16 @@ class MergedCounts:
     """The counts of all parts of a folder, or of some. `streams`: they are read range by range, never all at once.
     What is read stays on disk until this is closed, whoever replaces it meanwhile."""
 
-    def __init__(self, folder: Path, choose: Callable[[Index], Sequence[str]], units: bool, streams: bool) -> None:
-        """`choose`: names of parts. `units`: items as the parts have them, each with its query."""
+    def __init__(
+        self,
+        folder: Path,
+        choose: Callable[[Index], Sequence[str]],
+        units: bool,
+        streams: bool,
+        label: str | None = None,
+    ) -> None:
+        """`choose`: names of parts. `units`: items as the parts have them, each with its query. `label`: what the
+        folder is called, where this is a copy."""
         self.folder, self._streams = folder, streams
         with refusing(folder / FOLDER, "count the log again"):
             self._lock = locks.share(folder / FOLDER)
@@ -53,23 +61,10 @@ class MergedCounts:
         self._by: Grouping = "item"
         if index.unit_roles != index.roles:
             self._by = "item and query" if units else "item with queries"
-        self.about = add_up(folder, self.roles, [part.about for part in self.parts])
+        self.about = add_up(label or str(folder), self.roles, [part.about for part in self.parts])
         self.filters = Filters.from_options(self.about["filters"])
         self.exact = all(part.exact for part in self.parts)
         self._last: tuple[int, Merged] | None = None
-
-    @classmethod
-    def open(cls, folder: Path, last: int | None, drop: str | None, streams: bool) -> Self:
-        """Of all parts, or those that `last` and `drop` leave."""
-
-        def choose(index: Index) -> list[str]:
-            chosen = choose_parts(index, last, drop)
-            if chosen:
-                return cover([part.name for part in chosen], index)
-            asked = " that `last=` and `drop=` leave" if last is not None or drop is not None else ""
-            raise EluteError(f"'{folder}' has no part{asked}; add one with `elute.count` (`append=True`)")
-
-        return cls(folder, choose, False, streams)
 
     def close(self) -> None:
         if self._lock is not None:
@@ -251,6 +246,19 @@ class MergedCounts:
         for mine, theirs in zip(*(table.columns for table in both), strict=True):
             if not to_plain(mine).equals(to_plain(theirs)):
                 raise EluteError("two items share a 64-bit hash; append their parts to a new folder")
+
+
+def choose_window(label: str, last: int | None, drop: str | None) -> Callable[[Index], list[str]]:
+    """All parts of the folder, or those that `last` and `drop` leave."""
+
+    def choose(index: Index) -> list[str]:
+        chosen = choose_parts(index, last, drop)
+        if chosen:
+            return cover([part.name for part in chosen], index)
+        asked = " that `last=` and `drop=` leave" if last is not None or drop is not None else ""
+        raise EluteError(f"'{label}' has no part{asked}; add one with `elute.count` (`append=True`)")
+
+    return choose
 
 
 def cover(names: Sequence[str], index: Index) -> list[str]:

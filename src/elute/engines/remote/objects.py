@@ -63,10 +63,10 @@ def current_state(then: State) -> State | None:
     try:
         if not url.startswith("s3://"):
             return HttpFile(url, quick=True).state
-        if then.get("endpoint") != _endpoint_label(_endpoint()):
+        if then.get("endpoint") != _endpoint_label(find_endpoint()):
             return None
         path = url.removeprefix("s3://")
-        found = _open_s3(path.partition("/")[0], quick=True).get_file_info(path)
+        found = open_s3(path.partition("/")[0], quick=True).get_file_info(path)
     except (EluteError, pa.ArrowException, OSError):
         return None
     return _s3_state(found) if found.type == fs.FileType.File else None
@@ -110,7 +110,7 @@ def _s3_state(info: fs.FileInfo) -> State:
     seconds = info.mtime and int(info.mtime.timestamp())
     return {
         "url": f"s3://{info.path}",
-        "endpoint": _endpoint_label(_endpoint()),
+        "endpoint": _endpoint_label(find_endpoint()),
         "bytes": info.size,
         "changed": seconds,
     }
@@ -123,14 +123,15 @@ def _find_s3_files(url: str) -> list[tuple[fs.S3FileSystem, fs.FileInfo]]:
         raise EluteError(
             f"{hide_secrets(url)}: credentials do not belong in the URL; set AWS_ACCESS_KEY_ID or use ~/.aws"
         )
-    system = _open_s3(path.partition("/")[0])
+    system = open_s3(path.partition("/")[0])
     found = _find_matching(system, path)
     if not found:
         raise EluteError(f"no Parquet file '{hide_secrets(url)}'")
     return [(system, info) for info in found]
 
 
-def _endpoint() -> str | None:
+def find_endpoint() -> str | None:
+    """The S3 server that the environment names; None for AWS's own."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
 
 
@@ -138,10 +139,10 @@ def _endpoint_label(endpoint: str | None) -> str | None:
     return endpoint and hide_secrets(endpoint)
 
 
-def _open_s3(bucket: str, quick: bool = False) -> fs.S3FileSystem:
+def open_s3(bucket: str, quick: bool = False) -> fs.S3FileSystem:
     """AWS's own server in the bucket's region, or the one that the environment names. `quick`: it answers soon or
     not at all."""
-    endpoint, seconds = _endpoint(), SECONDS if quick else _SECONDS
+    endpoint, seconds = find_endpoint(), SECONDS if quick else _SECONDS
     options: dict[str, Any] = {"request_timeout": seconds, "connect_timeout": seconds}
     if quick:
         options["retry_strategy"] = fs.AwsStandardS3RetryStrategy(max_attempts=1)

@@ -223,8 +223,8 @@ class SparkEngine:
         from pyspark.sql import functions as f
 
         own, types = self._log.shorten_roles(roles)
-        shown = self._log.select_roles(roles).where(f.col(str(own.query)).isNotNull()).groupBy(str(own.query))
-        top = shown.agg(sql(f"sum({values.impressions_sql(own, types)})").alias("n"))
+        usable = self._log.select_roles(roles).where(" AND ".join(f"`{column}` IS NOT NULL" for column in own.ids))
+        top = usable.groupBy(str(own.query)).agg(sql(f"sum({values.impressions_sql(own, types)})").alias("n"))
         busiest = top.orderBy(f.desc("n"), f.asc(str(own.query))).limit(1)
         return self._log.to_arrow(busiest.select(str(own.query)))[0][0].as_py()
 

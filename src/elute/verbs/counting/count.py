@@ -10,15 +10,19 @@ from elute._util.text import format_count as spell_count
 from elute._util.urls import hide_secrets
 from elute.cells.counts import Counts
 from elute.cells.filters import describe_filters
+from elute.engines.buckets.bucket import is_bucket
 from elute.engines.parts.adding import append_part
 from elute.engines.parts.choosing import parse_key, spell_key
 from elute.engines.parts.layout import Key, find_unit_roles
+from elute.engines.parts.store import PartsOnDisk, PartsStore
+from elute.engines.parts.stored import PartsInBucket
 from elute.errors import EluteError
 from elute.log import ClickLog, LogOptions, LogSource, as_log
 from elute.options.takes import takes
 from elute.progress import Progress, silent
 from elute.results.base import Fields, Recorded
 from elute.results.card import Card
+from elute.verbs.counting.bucket import save_in_bucket
 from elute.verbs.source import name_source, read_cells
 
 
@@ -67,15 +71,15 @@ def count(  # type: ignore[misc]  # `drop` is of the folder that is written, not
     """
     if not append and (key or drop) is not None:
         raise EluteError("`key=` and `drop=` are about the parts of a folder: they go with `append=True`")
-    refuse_harm(out, [name_source(log)], folder=True)
+    refuse_harm(out, [name_source(log)], folder=True, stores=True)
     opened = read_cells(log, **columns) if from_cells else as_log(log, **columns)
     added: dict[str, Any] = {}
     if append:
         named = parse_key(key) if key is not None else _name_part(opened)
-        opened, added = _append(opened, Path(out), named, drop, progress)
+        opened, added = _append(opened, out, named, drop, progress)
         about = added.pop("about")
     else:
-        about = opened.save_counts(out, progress)
+        about = save_in_bucket(opened, out, progress) if is_bucket(out) else opened.save_counts(out, progress)
     survey = opened.survey
     return Counted(
         {
@@ -95,7 +99,7 @@ def count(  # type: ignore[misc]  # `drop` is of the folder that is written, not
 
 
 def _append(
-    log: ClickLog, out: Path, key: Key, drop: str | None, progress: Progress
+    log: ClickLog, out: str | Path, key: Key, drop: str | None, progress: Progress
 ) -> tuple[ClickLog, dict[str, Any]]:
     """The log as it was counted, and what became of it."""
     if log.filters.min_factor_impressions is not None:
@@ -109,7 +113,8 @@ def _append(
             raise EluteError(f"{log.engine.label} does not name the queries of its items; append the log itself")
         units = ClickLog(log.engine, roles, log.source, log.options, log.filters)
     survey = units.survey
-    added = append_part(out, key, drop, log.roles, log.engine, log.filters, survey, units.hand_over(progress))
+    store: PartsStore = PartsInBucket(out) if is_bucket(out) else PartsOnDisk(Path(out))
+    added = append_part(store, key, drop, log.roles, log.engine, log.filters, survey, units.hand_over(progress))
     return units, {**added._asdict(), "key": key}
 
 

@@ -37,7 +37,7 @@ def watch(
     refuse_harm(prometheus, [folder], "prometheus")
     if out is not None and prometheus is not None:
         refuse_same(prometheus, {"out": out}, "prometheus")
-    found = watch_folder(Path(folder), every, baseline, false_alarms, last, drop, progress)
+    found = watch_folder(folder, every, baseline, false_alarms, last, drop, progress)
     if out is not None:
         found.save_page(out)
     if prometheus is not None:

@@ -1,0 +1,1 @@
+"""Counts written to object stores that speak S3's protocol."""
