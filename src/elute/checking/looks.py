@@ -15,7 +15,7 @@ from elute.log import ClickLog
 from elute.progress import Progress
 
 
-class Looks(NamedTuple):
+class Sights(NamedTuple):
     """`precision`: None where the log has no clicks, or where it was not asked for. `ranking`: None where the log has
     no queries."""
 
@@ -31,7 +31,7 @@ def look_closer(
     plan: LinkingPlan | None,
     target_log_se: float | None,
     progress: Progress,
-) -> Looks:
+) -> Sights:
     """Side by side where the cells are in memory: none of the three keeps all cores busy."""
 
     def measure() -> Precision | None:
@@ -44,6 +44,6 @@ def look_closer(
         return describe_components(log, structure, found)
 
     if not log.is_held:
-        return Looks(measure(), rank(), describe())
+        return Sights(measure(), rank(), describe())
     precision, (ranking, components) = run_beside(measure, (rank, describe))
-    return Looks(precision, ranking, components)
+    return Sights(precision, ranking, components)
