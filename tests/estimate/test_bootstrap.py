@@ -9,6 +9,7 @@ import pytest
 from worlds import Merge, counts_of
 
 import elute
+from elute._util.threads import use_threads
 from elute.cells.counts import Clustered, Membership
 from elute.errors import EluteError
 from elute.estimate.inference.bootstrap import bootstrap
@@ -178,3 +179,19 @@ def test_queries_of_a_real_log_do_not_agree(data):
     assert found.clusters == 20
     assert found.failed == 0
     assert (found.propensity_log_se[1:] > model.propensity_log_se_[1:]).all()
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+def test_threads_change_nothing(renewed):
+    """Replicates side by side: the same draws, added up in the same order."""
+    table = world(0, 0.3)
+    counts, found = counts_of(table), []
+    rows = Clustered(QUERY[table[:, 0]], *table.T) if renewed else QUERY
+    for threads in (1, 2, 5):
+        use_threads(threads)
+        drawn = bootstrap(PBM(), counts, rows, replicates=7)
+        found.append((drawn.propensity_log_se, drawn.relevance_log_se, drawn.propensity_low, drawn.item_replicates))
+    use_threads(None)
+    for other in found[1:]:
+        for one, same in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, same)

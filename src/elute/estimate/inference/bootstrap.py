@@ -16,28 +16,27 @@ renew the items' clicks too, and an item may be absent from some.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elute.cells.counts import Amounts, Cells, Clustered, Counts
+from elute._util.threads import count_threads, map_threads
+from elute.cells.counts import Clustered, Counts
 from elute.errors import EluteError
+from elute.estimate.inference.replicate import Replicate, refit
 from elute.estimate.models.pbm import PBM
-from elute.estimate.priors.strength import drop_unshown
-from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, pose, total_by_factor
-from elute.identify.components import number_components
-from elute.identify.effects.classes import join_classes
+from elute.estimate.solve.problem import Codes, Floats, MergingPlan, Problem, pose
 from elute.identify.information import find_references
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import find_roots, link_cells, singletons
 from elute.log import LogSource, as_log
 from elute.progress import Progress, silent
 
 FEWEST = 2
 """Clusters, and replicates, below which there is no spread."""
 
-_UNKNOWN, _ZERO, _FOUND = 0, 1, 2
+_CELLS_AT_ONCE = 8_000_000
+"""Of replicates that are fitted side by side: beyond, a fit keeps all cores busy by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,36 +110,30 @@ def bootstrap(
     if clusters < FEWEST or codes.min() < 0:
         raise EluteError("the bootstrap draws from two clusters or more, coded 0, 1, 2, …; choose a finer column")
     model.fit(counts, plan, allow_unidentified=allow_unidentified)
-    refit = model.copy_for_refit()
     full_o = model.propensity_[np.unique(problem.merged, return_index=True)[1]]
     reference = find_references(full_o, problem.component)
-    components = int(problem.component.max()) + 1
     rng = np.random.default_rng(seed)
     log_o, of_items = np.full((replicates, problem.n_factors), np.nan), Moments(problem.n_items)
     disconnected = failed = 0
-    for replicate in range(replicates):
-        progress("bootstrap", replicate + 1, replicates)
-        weight = np.bincount(rng.integers(clusters, size=clusters), minlength=clusters)[codes]
+    at_once = max(1, min(count_threads(), _CELLS_AT_ONCE // max(len(problem.cells.factor), 1)))
+
+    def refit_to(weight: NDArray[np.int64]) -> Replicate:
         if clustered is None:
             times = weight.repeat(np.diff(problem.cells.offsets)).astype(np.uint64)
-            impressions, clicks = problem.cells.impressions * times, problem.cells.clicks * times
-        else:
-            n = len(problem.cells.factor)
-            impressions, clicks = (_sum_amounts(cell, weight, amounts, n) for amounts in clustered[3:5])
-        drawn, kept = _pose_resample(problem, impressions, clicks)
-        found = refit.fit_factors(drawn)
-        disconnected += int(drawn.component.max()) + 1 > components
-        failed += bool(found.reason)
-        tied = (drawn.component == drawn.component[reference]) | (refit.prior is not None)
-        whole = tied & ~found.apart & (found.o[reference] > 0) & ~found.apart[reference]
-        state = np.where(whole, np.where(found.o > 0, _FOUND, _ZERO), _UNKNOWN)
-        o = np.where(state == _FOUND, found.o / np.where(whole, found.o[reference], 1.0), 0.0)
-        log_o[replicate, state == _FOUND] = np.log(o[state == _FOUND])
-        items = np.flatnonzero(kept) if clustered is not None else np.arange(problem.n_items)
-        refitted = drawn if clustered is not None else problem
-        r = refit.estimate_items(refitted, o)
-        known = _find_refittable(refitted.cells.offsets, refitted.cells.factor, refitted.cells.clicks, state) & (r > 0)
-        of_items.add(items[known], np.log(r[known]))
+            return refit(model, problem, problem.cells.impressions * times, problem.cells.clicks * times, reference)
+        n = len(problem.cells.factor)
+        impressions, clicks = (_sum_amounts(cell, weight, amounts, n) for amounts in clustered[3:5])
+        return refit(model, problem, impressions, clicks, reference, renewed=True)
+
+    for begin in range(0, replicates, at_once):
+        progress("bootstrap", begin + 1, replicates)
+        draws = [rng.integers(clusters, size=clusters) for _ in range(begin, min(begin + at_once, replicates))]
+        weights = [np.bincount(draw, minlength=clusters)[codes] for draw in draws]
+        for number, found in enumerate(map_threads(refit_to, weights), begin):
+            log_o[number] = found.log_o
+            of_items.add(found.items, found.log_r)
+            disconnected += found.disconnected
+            failed += found.failed
     variance = of_items.variance()
     if clustered is None:
         variance += model.item_log_variance(problem, full_o, model.relevance_values_)
@@ -191,21 +184,6 @@ class Moments:
         return np.where(enough, self._squares / np.maximum(self.count - 1, 1), np.nan)
 
 
-def _pose_resample(
-    problem: Problem, impressions: NDArray[np.uint64], clicks: NDArray[np.uint64]
-) -> tuple[Problem, NDArray[np.bool_]]:
-    """The problem that new amounts pose, and which items are in it; factors without any are, each a component."""
-    cells = drop_unshown(Cells(problem.cells.offsets, problem.cells.factor, impressions, clicks))
-    kept = np.diff(cells.offsets) > 0
-    cells = cells._replace(offsets=np.unique(cells.offsets))
-    parent = singletons(problem.n_factors)
-    link_cells(parent, cells.offsets, cells.factor, np.arange(problem.n_factors, dtype=np.int32))
-    total = total_by_factor(cells.factor, cells.impressions, problem.n_factors).astype(np.int64)
-    root = find_roots(parent) if problem.design is None else join_classes(find_roots(parent), problem.factors)
-    component = number_components(root, total).of_factor
-    return replace(problem, cells=cells, component=component), kept
-
-
 def _locate_cells(counts: Counts, problem: Problem, clustered: Clustered) -> NDArray[np.int64]:
     """The cell of `problem` that each of some cells by cluster belongs to."""
     if len({len(column) for column in clustered[:5]}) != 1:
@@ -238,23 +216,6 @@ def _sum_weighted(
     out = np.zeros(n, np.int64)
     for i in range(cell.shape[0]):
         out[cell[i]] += weight[i] * amounts[i]
-    return out
-
-
-@jit
-def _find_refittable(
-    offsets: NDArray[np.int64], factor: Codes, clicks: Amounts, state: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Whether a replicate's propensities suffice to refit an item: all known, and none 0 where it was clicked."""
-    out = np.zeros(offsets.shape[0] - 1, np.bool_)
-    for item in range(out.shape[0]):
-        known = True
-        found = False
-        for cell in range(offsets[item], offsets[item + 1]):
-            here = state[factor[cell]]
-            known = known and here != _UNKNOWN and (here == _FOUND or clicks[cell] == 0)
-            found = found or here == _FOUND
-        out[item] = known and found
     return out
 
 
