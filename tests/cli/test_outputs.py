@@ -96,7 +96,7 @@ OVER = [
 @pytest.mark.parametrize(("words", "out"), OVER, ids=lambda words: str(words))
 def test_no_input_is_written_over(world: Path, words: str, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is read: opening a log would fail here."""
-    monkeypatch.setattr("elute.log.read_log", None)
+    monkeypatch.setattr("elute.log.require_names", None)
     before = {path: path.read_bytes() for path in world.rglob("*") if path.is_file()}
     code, said = ask(*words.split(), *out.split())
     option, target = out.split()
@@ -108,7 +108,7 @@ def test_no_input_is_written_over(world: Path, words: str, out: str, monkeypatch
 
 @pytest.mark.parametrize(("words", "option"), sorted({(words, out.split()[0]) for words, out in OVER}))
 def test_an_address_is_no_place_on_disk(world: Path, words: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elute.log.read_log", None)
+    monkeypatch.setattr("elute.log.require_names", None)
     for store in ("https", "gs", "s3"):
         if (words.split()[0], store) == ("count", "s3"):  # it writes there
             continue
