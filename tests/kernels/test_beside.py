@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from elute._util.threads import run_beside, use_threads
+from elute._util.threads import run_ahead, run_beside, use_threads
 from elute.kernels.blocks import join_blocks, map_blocks
 
 
@@ -57,3 +57,16 @@ def test_blocks_within_blocks_do_not_wait_for_each_other() -> None:
     found = join_blocks(count, offsets)
     assert len(found) > 1
     assert (found == len(offsets) - 1).all()
+
+
+def test_parts_come_in_order_and_errors_with_them(threads: int) -> None:
+    def make():
+        yield from range(5)
+        raise ZeroDivisionError
+
+    found = []
+    with pytest.raises(ZeroDivisionError):
+        for part in run_ahead(make()):
+            found.append(part)  # noqa: PERF402 (the error comes amid)
+    assert found == [0, 1, 2, 3, 4]
+    assert list(run_ahead([])) == []

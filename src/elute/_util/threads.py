@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -111,6 +112,19 @@ def run_beside(first: Callable[[], Found], others: Sequence[Callable[[], Any]]) 
     if shared.error is not None:
         raise shared.error
     return mine, shared.found
+
+
+def run_ahead(parts: Iterable[Found]) -> Iterator[Found]:
+    """These, each made in another thread while the one before it is used."""
+    source, end = iter(parts), object()
+    if count_threads() == 1:
+        yield from source
+        return
+    with ThreadPoolExecutor(1) as maker:
+        following = maker.submit(next, source, end)
+        while (part := following.result()) is not end:
+            following = maker.submit(next, source, end)
+            yield part  # type: ignore[misc]
 
 
 class _SharedWork(Generic[Job, Found]):

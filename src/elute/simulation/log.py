@@ -7,7 +7,7 @@ there is one, satisfaction) and, for users whose clicks are r(x)·o(t), for ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from elute._util.atomic import is_stream, write_atomically
 from elute._util.files import write_parquet
+from elute._util.threads import run_ahead
 from elute.progress import Progress, silent
 from elute.simulation.world import Floats, SimulatedPages, World
 
@@ -43,16 +44,22 @@ def write(
     scores = world.policy.scores(world.data).astype(np.float32)
     names = pa.array(world.data.queries), pa.array(world.data.documents)
     rows = pages = 0
+
+    def build() -> Iterator[tuple[pa.Table, int]]:
+        first = 0
+        for chunk in chunks:
+            yield _build_table(chunk, first, names, scores, world), len(chunk.query)
+            first += len(chunk.query)
+
     # Without Arrow's own schema, readers see text and need not unify the row groups' dictionaries.
     with (
         write_atomically(Path(path)) as temporary,
         pq.ParquetWriter(temporary, _build_schema(world), store_schema=False) as writer,
     ):
-        for chunk in chunks:
-            batch = _build_table(chunk, pages, names, scores, world)
+        for batch, more in run_ahead(build()):
             writer.write_table(batch, row_group_size=max(batch.num_rows, 1))
             rows += batch.num_rows
-            pages += len(chunk.query)
+            pages += more
             progress("simulating", pages, sessions)
         writer.close()
         truth = truth_path(path)
