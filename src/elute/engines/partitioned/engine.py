@@ -28,6 +28,7 @@ from elute.engines.counting import LinkFactors, Totals, merge_forests, summarise
 from elute.engines.duckdb.engine import DuckDBEngine
 from elute.engines.duckdb.keyed_rows import BATCH_ROWS
 from elute.engines.partitioned.cell_files import CellFiles
+from elute.engines.partitioned.first_rows import BYTES_AN_ITEM, read_first_rows
 from elute.engines.partitioned.local import LocalPartitions
 from elute.engines.partitioned.name_files import KEY, NameFiles
 from elute.engines.partitioned.query_table import QueryKeeper, QueryTable
@@ -160,9 +161,8 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
 
         def read(number: int) -> pa.Table:
             if not names.is_written:
-                self._limit_memory(2 * self._bytes)  # no partition is being counted now
-                names.write(self._read_distinct_items(roles, survey), len(roles.item), self._read_item_ids(roles).read)
-                self._limit_memory(self._bytes)
+                found = self._read_named_items(roles, survey, files)
+                names.write(found, len(roles.item), self._read_item_ids(roles).read)
             table, keys = names.read(number), files.keys(number)
             own, held = np.argsort(keys), table[KEY].to_numpy()
             named = np.argsort(held)
@@ -177,13 +177,20 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
 
         return read
 
-    def _read_distinct_items(self, roles: Roles, survey: Survey) -> Iterator[pa.RecordBatch]:
-        """Their columns, then what makes keys of them."""
+    def _read_named_items(self, roles: Roles, survey: Survey, files: CellFiles) -> Iterator[pa.RecordBatch]:
+        """Their columns, then what makes keys of them. No partition is being counted now: its share of the memory is
+        for the keys of items that were met, or where these are too many, for DuckDB, which then tells items apart."""
+        ids, size, keys = self._read_item_ids(roles), self._batch_rows(roles, BATCH_ROWS), files.items()
+        rows = f"{self._keyed_relation} {quoting.where_clause(self._usable_conditions(roles, survey.nulls))}"
+        if not self._exact and len(keys) * BYTES_AN_ITEM <= self._bytes:
+            yield from read_first_rows(self._source, rows, ids, roles.item, keys, size)
+            return
+        self._limit_memory(2 * self._bytes)
         with self._source.translate_errors():
             yield from self._source.connection.sql(
-                f"SELECT DISTINCT {quoting.names(roles.item)}, {', '.join(self._read_item_ids(roles).sql)} "
-                f"FROM {self._keyed_relation} {quoting.where_clause(self._usable_conditions(roles, survey.nulls))}"
-            ).to_arrow_reader(self._batch_rows(roles, BATCH_ROWS))
+                f"SELECT DISTINCT {quoting.names(roles.item)}, {', '.join(ids.sql)} FROM {rows}"
+            ).to_arrow_reader(size)
+        self._limit_memory(self._bytes)
 
     def _count_partitions(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[CountedCells]:
         """Every partition's cells; rows of more than one partition are put aside first."""
