@@ -11,7 +11,7 @@ import pytest
 
 import elute
 from elute.engines.duckdb import keyed_rows
-from elute.engines.id_keys import HashedIds, IdHash
+from elute.engines.id_keys import HashedIds, IdHash, KeyRoom
 
 
 @pytest.fixture
@@ -19,7 +19,9 @@ def weak_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys of two bits for items and queries; factors keep the real hash."""
     strong = IdHash._hash
 
-    def weak(self: IdHash, columns: Sequence[pa.Array], outer: int, placed: int) -> HashedIds:
+    def weak(
+        self: IdHash, columns: Sequence[pa.Array], outer: int, placed: int, room: KeyRoom | None = None
+    ) -> HashedIds:
         return HashedIds(*(hashes % np.uint64(4) for hashes in strong(self, columns, outer, placed)))
 
     monkeypatch.setattr(IdHash, "_hash", weak)

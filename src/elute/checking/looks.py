@@ -32,7 +32,8 @@ def look_closer(
     target_log_se: float | None,
     progress: Progress,
 ) -> Sights:
-    """Side by side where the cells are in memory: none of the three keeps all cores busy."""
+    """Where the cells are in memory, queries are ranked while what is known is measured: neither keeps all cores busy.
+    The engine, which answers one thread at a time, is asked for examples after that."""
 
     def measure() -> Precision | None:
         return None if target_log_se is None else measure_log(log, plan, target_log_se, progress)
@@ -40,10 +41,5 @@ def look_closer(
     def rank() -> Rankable | None:
         return None if structure.queries is None else log.count_rankable(found.of_factor, len(found), progress)
 
-    def describe() -> list[ComponentDetail]:
-        return describe_components(log, structure, found)
-
-    if not log.is_held:
-        return Sights(measure(), rank(), describe())
-    precision, (ranking, components) = run_beside(measure, (rank, describe))
-    return Sights(precision, ranking, components)
+    precision, (ranking,) = run_beside(measure, (rank,)) if log.is_held else (measure(), (rank(),))
+    return Sights(precision, ranking, describe_components(log, structure, found))

@@ -10,7 +10,6 @@ CSV has no types. Everything in it is read as text, so that the ids 007 and 7 st
 from __future__ import annotations
 
 import re
-import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -55,7 +54,7 @@ class DuckDBSource:
     def __init__(self, source: object, label: str = "the table", spill: str | Path | None = None) -> None:
         self.scratch, remove = scratch.make_folder(spill)
         self._remove_scratch = weakref.finalize(self, remove)
-        self.connection, self._lock = connect(), threading.Lock()  # a connection answers one thread at a time
+        self.connection = connect()
         self.connection.execute(f"SET temp_directory = {quoting.text(str(self.scratch))}")
         self.connection.execute("SET streaming_buffer_size = '64MB'")
         self.connection.execute("SET enable_external_file_cache = false")  # the system keeps files' bytes already
@@ -143,17 +142,17 @@ class DuckDBSource:
 
     def execute(self, query: str) -> None:
         """Run a statement."""
-        with self.translate_errors(), self._lock:
+        with self.translate_errors():
             self.connection.execute(query)
 
     def query_table(self, query: str) -> pa.Table:
         """All rows of an answer."""
-        with self.translate_errors(), self._lock:
+        with self.translate_errors():
             return self.connection.sql(query).to_arrow_table()
 
     def query_row(self, query: str) -> tuple[Any, ...]:
         """The first row of an answer."""
-        with self.translate_errors(), self._lock:
+        with self.translate_errors():
             row: tuple[Any, ...] = self.connection.execute(query).fetchall()[0]
             return row
 
