@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import elute
 from elute.engines import counter, id_keys
 from elute.engines.duckdb.id_columns import id_sql
-from elute.engines.id_keys import IdHash
+from elute.engines.id_keys import IdHash, KeyRoom
 from elute.engines.partitioned import engine as partitioned
 from elute.kernels import rows
 from reference.crafted_ids import craft_pairs
@@ -71,12 +71,20 @@ def test_places_do_not_depend_on_the_key(values: list[tuple[bytes, int]]) -> Non
     assert len(set(one.keys.tolist())) == distinct
 
 
-def test_blocks_of_rows_are_hashed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = [pa.array([f"{n:x}" * (n % 4) for n in range(100)]), pa.array(range(100), pa.uint64())]
-    whole = IdHash(KEY).hash_ids(columns)
-    monkeypatch.setattr(id_keys, "_BLOCK", 7)
-    for one, other in zip(whole, IdHash(KEY).hash_ids(columns), strict=True):
-        assert np.array_equal(one, other)
+def test_blocks_of_rows_are_hashed_alike() -> None:
+    """More rows than a kernel takes at a time, against a few at a time and against the reference; in memory that is
+    used again, too, also where fewer rows come after more."""
+    rows = 2 * id_keys._BLOCK + 5
+    text = [f"{n:x}" * (n % 4) for n in range(rows)]
+    columns = [pa.array(text), pa.array(range(rows), pa.uint64())]
+    whole, room = IdHash(KEY).hash_nested(columns[0], columns[1:], by_inner=False), KeyRoom()
+    assert whole.outer[-9:].tolist() == [siphash_1_3(KEY, words_of(one.encode())) for one in text[-9:]]
+    for begin, end in ((0, rows), *((begin, begin + 100) for begin in range(0, rows, 100))):
+        some = [column.slice(begin, end - begin) for column in columns]
+        for held in (None, room):
+            found = IdHash(KEY).hash_nested(some[0], some[1:], False, held)
+            for one, other in zip(whole, found, strict=True):
+                assert np.array_equal(one[begin:end], other)
 
 
 def test_ids_made_up_to_collide_do_not() -> None:
