@@ -18,6 +18,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks import logs, measure
 
@@ -64,11 +65,13 @@ def compare_fits(folder: Path) -> None:
 
     earlier = elute.fit(folder, last=LAST, drop=f"day > {DAYS - 1 - WINDOWS:03}")
     for day in range(DAYS - WINDOWS, DAYS):
-        window = {"last": LAST, "drop": f"day > {day:03}"}
+        window: dict[str, Any] = {"last": LAST, "drop": f"day > {day:03}"}
         cold, warm = elute.fit(folder, **window), elute.fit(folder, warm=earlier, **window)
-        exact = elute.fit(folder, tolerance=1e-10, **window).propensities["propensity"].to_numpy()
+        exact = elute.fit(folder, tolerance=1e-10, **window)
+        assert exact.propensities is not None
         for name, fit in (("cold", cold), ("warm", warm)):
-            off = np.abs(fit.propensities["propensity"].to_numpy() / exact - 1).max()
+            assert fit.propensities is not None
+            off = np.abs(np.divide(fit.propensities["propensity"], exact.propensities["propensity"]) - 1).max()
             rounds, seconds = fit.summary["iterations"], fit.summary["seconds"]
             print(f"  day {day:03} {name}: {rounds} rounds, {seconds:.2f} s, propensities within {off:.0e}")
         earlier = warm

@@ -23,6 +23,7 @@ from conftest import call_elute
 from elute.engines.buckets import bucket as buckets
 from elute.engines.parts import adding
 from elute.errors import EluteError
+from elute.verbs.counting.count import Counted
 
 PLACE = "s3://lake/counts"
 
@@ -51,7 +52,7 @@ def check(source: object, **window: Any) -> dict[str, Any]:
     return json.loads(elute.check(source, **window).to_json())
 
 
-def append(day: Path, **given: Any) -> elute.verbs.counting.count.Counted:
+def append(day: Path, **given: Any) -> Counted:
     return elute.count(day, PLACE, append=True, key=f"day={day.stem}", **given)
 
 
@@ -163,7 +164,8 @@ def test_a_part_that_does_not_fit_leaves_nothing(s3: Served, days: list[Path]) -
 
 def test_what_is_refused(s3: Served, days: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     s3.files["/lake/other/readme.txt"] = b"something else"
-    for given in ({"append": True, "key": "day=0"}, {}):
+    appending: dict[str, Any] = {"append": True, "key": "day=0"}
+    for given in (appending, {}):
         with pytest.raises(EluteError, match="already exists and is not a counts folder"):
             elute.count(days[0], "s3://lake/other", **given)
     with pytest.raises(EluteError, match="is not an address such as s3://bucket/folder"):

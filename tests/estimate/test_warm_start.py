@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from memory_partitions import MemoryPartitions
 
 import elute
 from elute.cells.counts import Counts
 from elute.estimate.models.pbm import PBM
-from estimate.memory_partitions import MemoryPartitions
 
+Prior = Literal["none", "beta"]
 DAYS, LAST = 31, 28
 
 
@@ -46,7 +49,7 @@ def count_windows(kind: str, rows: int) -> list[Counts]:
     return [elute.read_log(table).counts() for table in tables]
 
 
-def begin_from(earlier: PBM, prior: str) -> PBM:
+def begin_from(earlier: PBM, prior: Prior) -> PBM:
     model = PBM(relevance_prior=prior)
     model.start_warm(np.where(earlier.propensity_ > 0, earlier.propensity_, 0.3))
     return model
@@ -60,7 +63,7 @@ def assert_same(one: PBM, other: PBM) -> None:
 
 @pytest.mark.parametrize("prior", ["none", "beta"])
 @pytest.mark.parametrize("kind", ["once", "users", "lone", "shop"])
-def test_the_same_optimum_in_fewer_rounds(kind: str, prior: str) -> None:
+def test_the_same_optimum_in_fewer_rounds(kind: str, prior: Prior) -> None:
     windows = count_windows(kind, 4_000)
     earlier = PBM(relevance_prior=prior).fit(windows[0])
     cold_rounds, warm_rounds = [], []
@@ -77,7 +80,7 @@ def test_the_same_optimum_in_fewer_rounds(kind: str, prior: str) -> None:
 
 
 @pytest.mark.parametrize("prior", ["none", "beta"])
-def test_in_partitions(prior: str) -> None:
+def test_in_partitions(prior: Prior) -> None:
     before, counts = count_windows("once", 1_000)[:2]
     owner = np.random.default_rng(0).integers(3, size=counts.n_items)
     parts = MemoryPartitions(counts, owner)
@@ -89,7 +92,7 @@ def test_in_partitions(prior: str) -> None:
 
 
 @pytest.mark.parametrize("prior", ["none", "beta"])
-def test_from_far_off_it_ends_at_the_same_place(prior: str) -> None:
+def test_from_far_off_it_ends_at_the_same_place(prior: Prior) -> None:
     counts = count_windows("once", 1_000)[0]
     exact = PBM(relevance_prior=prior, tolerance=1e-10).fit(counts)
     for seed in range(5):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +51,7 @@ def compare(warm: elute.Fit, exact: elute.Fit) -> None:
 
 
 def test_the_next_day_from_the_last(days: Path) -> None:
-    window = {"last": 2, "drop": "day > 2"}
+    window: dict[str, Any] = {"last": 2, "drop": "day > 2"}
     warm = elute.fit(days / "counts", warm=days / "first", **window)
     cold = elute.fit(days / "counts", **window)
     compare(warm, elute.fit(days / "counts", tolerance=1e-10, **window))
@@ -84,7 +85,7 @@ def test_the_command_line(days: Path, tmp_path: Path) -> None:
 
 def test_with_little_memory_a_plan_a_bootstrap_and_a_part_held_out(days: Path, tmp_path: Path) -> None:
     log, warm = days / "2.parquet", days / "yesterday"
-    spilled = {"memory": 2**30, "spill": tmp_path}
+    spilled: dict[str, Any] = {"memory": 2**30, "spill": tmp_path}
     compare(elute.fit(log, warm=warm, **spilled), elute.fit(log, tolerance=1e-10, **spilled))
     one, other = (elute.fit(log, bootstrap=5, **given) for given in ({"warm": warm}, {"tolerance": 1e-10}))
     np.testing.assert_allclose(one.propensity_errors, other.propensity_errors, rtol=1e-3)
