@@ -78,10 +78,11 @@ class ClickLog:
         found = self.engine.survey(self.roles)
         return found if self.roles.formula is None else found.tie(self.roles.formula)
 
-    def counts(self, progress: Progress = silent) -> Counts:
-        """Impressions and clicks of every cell. The log is read once; later calls return the same."""
+    def counts(self, progress: Progress = silent, names: bool = False) -> Counts:
+        """Impressions and clicks of every cell. The log is read once; later calls return the same. `names`: those of
+        items will be asked for, which are then not read in a pass of their own."""
         if self._counts is None:
-            self._counts = self.engine.count(self.roles, self.survey, progress)
+            self._counts = self.engine.count(self.roles, self.survey, progress, names)
         return self._counts
 
     def partitions(self, progress: Progress = silent) -> Partitions | None:
@@ -100,7 +101,7 @@ class ClickLog:
         """The cells, or what hands them over in chunks where an engine does not hold them all."""
         if self._counts is None and isinstance(self.engine, Chunked):
             return partial(self.engine.stream_chunks, self.roles, self.survey, progress)
-        return self.counts(progress)
+        return self.counts(progress, names=True)
 
     def connect(self, progress: Progress = silent) -> NDArray[np.int32]:
         """For every factor the smallest factor of its component: less than `counts`, and cheaper."""

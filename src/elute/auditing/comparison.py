@@ -160,7 +160,7 @@ def compare(
     progress: Progress = silent,
 ) -> Comparison:
     """Judge every fit on the same impressions and the same items: the labelled ones that all fits know."""
-    counts = log.counts(progress)
+    counts = log.counts(progress, names=True)
     by_rank, queries = finish(compute_rank_losses(counts)).mean, Queries.of(counts, log.roles.query)
     judged, remarks = _judge(subjects, log, labels, scores)
     models, candidates = [], []
@@ -169,7 +169,7 @@ def compare(
         predicted = _predict(subject, log, queries, progress)
         elsewhere = None
         if shifted is not None:
-            there = Queries.of(shifted.counts(progress), shifted.roles.query)
+            there = Queries.of(shifted.counts(progress, names=True), shifted.roles.query)
             elsewhere = _predict(subject, shifted, there, progress)
         in_sample = is_in_sample(subject, log, progress)
         tested = _test(number, subject, log, judged, estimator, seed, progress)

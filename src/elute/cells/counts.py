@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from elute.cells.formula import BiasFormula, formula_of, tie_factors
 from elute.errors import EluteError
 from elute.kernels.blocks import map_blocks
+from elute.kernels.forest import connect_cells
 from elute.kernels.jit import jit
 
 Amounts = NDArray[np.uint32] | NDArray[np.uint64]
@@ -121,6 +122,11 @@ class Counts:
         """The item columns, one row an item. Read from the log when first asked for: the arithmetic
         needs codes only, and names are most of a log's bytes."""
         return self.read_items()
+
+    @cached_property
+    def root(self) -> NDArray[np.int32]:
+        """For every factor the smallest factor of its component."""
+        return connect_cells(self.offsets, self.factor, self.n_factors)
 
     @cached_property
     def item_impressions(self) -> NDArray[np.int64]:

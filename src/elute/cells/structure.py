@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from elute.cells.counts import Amounts, Counts
 from elute.kernels.blocks import map_blocks
-from elute.kernels.forest import connect_cells
 from elute.kernels.jit import jit
 
 
@@ -42,15 +41,9 @@ class Structure:
         return int(self.items_under.sum())
 
 
-def connect(counts: Counts, group: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Roots of the graph over groups of factors; `group` gives each factor's, numbered without gaps."""
-    return connect_cells(counts.offsets, counts.factor, group)
-
-
 def structure_from_counts(counts: Counts) -> Structure:
     """The structure of cells in memory."""
-    n, members = counts.n_factors, counts.membership
-    root = connect(counts, np.arange(n, dtype=np.int32))
+    root, members = counts.root, counts.membership
     tallies = map_blocks(lambda _, own: _tally(own, counts.factor, counts.impressions, root), counts.offsets)
     return Structure(
         root=root,

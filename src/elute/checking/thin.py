@@ -17,7 +17,7 @@ from elute.cells.counts import Cells
 from elute.cells.factors import is_position
 from elute.estimate.solve import boundary
 from elute.identify.components import Components
-from elute.kernels.unionfind import find_roots, link_cells, singletons
+from elute.kernels.forest import connect_cells
 from elute.known.precision import Precision
 from elute.log import ClickLog
 
@@ -91,9 +91,7 @@ def _holds(log: ClickLog, kept: Flags, estimable: bool) -> bool:
         np.where(kept, 0, 1).astype(np.int32),
         np.zeros(counts.n_items, np.int32),
     )
-    parent = singletons(n)
-    link_cells(parent, cells.offsets, cells.factor, np.arange(n, dtype=np.int32))
-    if len(np.unique(find_roots(parent)[kept])) > 1:
+    if len(np.unique(connect_cells(cells.offsets, cells.factor, n)[kept])) > 1:
         return False
     parts = boundary.find_parts(cells, n)[0][kept]
     return not estimable or len(np.unique(parts[parts != boundary.NOWHERE])) == 1

@@ -48,8 +48,9 @@ class Engine(Protocol):
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         """For every factor the smallest factor of its component: connectivity and nothing else."""
 
-    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
-        """Impressions and clicks of every cell."""
+    def count(self, roles: Roles, survey: Survey, progress: Progress, names: bool = False) -> Counts:
+        """Impressions and clicks of every cell. `names`: those of items will be asked for; an engine that would read
+        the log again for them may take them along."""
 
     def count_repeats_on_page(self, roles: Roles) -> int:
         """Rows that show an item again on the same result page."""

@@ -16,8 +16,8 @@ from elute.cells.counts import Membership, sum_by_item
 from elute.cells.partitions import Partition
 from elute.cells.structure import Structure
 from elute.engines.counted import CountedCells
-from elute.kernels.forest import merge_edges, spanning_edges
-from elute.kernels.unionfind import find_roots, link_cells, singletons
+from elute.kernels.forest import connect_cells, merge_edges, spanning_edges
+from elute.kernels.unionfind import singletons
 
 
 class Summary(NamedTuple):
@@ -79,9 +79,7 @@ class QueryRows(NamedTuple):
 
 def summarise_cells(counted: CountedCells, n_factors: int) -> Summary:
     """What a check needs of these cells; nothing in it is as long as the items, but for the queries' rows."""
-    parent = singletons(n_factors)
-    link_cells(parent, counted.offsets, counted.factor, np.arange(n_factors, dtype=np.int32))
-    root = find_roots(parent)
+    root = connect_cells(counted.offsets, counted.factor, n_factors)
     of_item = root[counted.factor[counted.offsets[:-1]]]
     once = np.count_nonzero(sum_by_item(counted.offsets, counted.impressions) == 1) if len(of_item) else 0
     return Summary(
@@ -100,9 +98,7 @@ class LinkFactors:
     n_factors: int
 
     def __call__(self, partition: Partition) -> NDArray[np.int32]:
-        parent = singletons(self.n_factors)
-        link_cells(parent, partition.cells.offsets, partition.cells.factor, np.arange(self.n_factors, dtype=np.int32))
-        return find_roots(parent)
+        return connect_cells(partition.cells.offsets, partition.cells.factor, self.n_factors)
 
 
 def merge_forests(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:

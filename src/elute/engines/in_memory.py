@@ -64,7 +64,7 @@ class InMemoryEngine:
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         return structure_from_counts(self._counts).root
 
-    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
+    def count(self, roles: Roles, survey: Survey, progress: Progress, names: bool = False) -> Counts:
         return self._counts
 
     def count_repeats_on_page(self, roles: Roles) -> int:

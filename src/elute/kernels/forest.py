@@ -29,16 +29,20 @@ def merge_edges(root: Parents, more: NDArray[np.int32]) -> Parents:
     return find_roots(parent)
 
 
-def connect_cells(offsets: NDArray[np.int64], factor: NDArray[np.int32], group: NDArray[np.int32]) -> Parents:
-    """The forest over groups of factors that items join; `group` gives each factor's, numbered without gaps."""
-    n = int(group.max()) + 1
+def group_forest(root: Parents, group: NDArray[np.int32]) -> Parents:
+    """The forest over groups of factors; `group` gives each factor's, numbered without gaps."""
+    return merge_edges(singletons(int(group.max()) + 1), np.stack((group, group[root]), axis=1))
+
+
+def connect_cells(offsets: NDArray[np.int64], factor: NDArray[np.int32], n_factors: int) -> Parents:
+    """The forest over factors that items join; item i owns the cells offsets[i] to offsets[i + 1]."""
 
     def connect(items: slice, own: NDArray[np.int64]) -> Parents:
-        parent = singletons(n)
-        link_cells(parent, own, factor, group)
+        parent = singletons(n_factors)
+        link_cells(parent, own, factor)
         return find_roots(parent)
 
-    if n > _MANY:
+    if n_factors > _MANY:
         return connect(slice(0, len(offsets) - 1), offsets)
     first, *others = map_blocks(connect, offsets)
     for other in others:

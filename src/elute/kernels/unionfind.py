@@ -44,15 +44,15 @@ def link(parent: Parents, a: Node, b: Node) -> int:
 
 
 @jit
-def link_cells(
-    parent: Parents, offsets: NDArray[np.int64], factors: NDArray[np.int32], group: NDArray[np.int32]
-) -> None:
-    """Join the groups of the factors of every item; item i owns the cells offsets[i] to offsets[i + 1]."""
+def link_cells(parent: Parents, offsets: NDArray[np.int64], factors: NDArray[np.int32]) -> None:
+    """Join the factors of every item; item i owns the cells offsets[i] to offsets[i + 1]."""
     for item in range(offsets.shape[0] - 1):
-        begin = offsets[item]
-        first = group[factors[begin]]
-        for cell in range(begin + 1, offsets[item + 1]):
-            other = group[factors[cell]]
+        begin, end = offsets[item], offsets[item + 1]
+        if begin == end:
+            continue
+        first = factors[begin]
+        for cell in range(begin + 1, end):
+            other = factors[cell]
             if parent[first] != parent[other]:
                 link(parent, first, other)
 

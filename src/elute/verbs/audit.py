@@ -114,7 +114,7 @@ def _read_policy(log: ClickLog, given: TableSource | None, progress: Progress) -
     """What the logging policy ranked by."""
     if given is not None:
         return read_scores(given, log.roles)
-    return rank_by_log(log.counts(progress), log.engine.label) or read_log_scores(log)
+    return rank_by_log(log.counts(progress, names=True), log.engine.label) or read_log_scores(log)
 
 
 def _test(
@@ -128,7 +128,7 @@ def _test(
 ) -> list[Finding]:
     """The findings on a log. `column`: by what position effects might differ; `cluster`: within what clicks depend on
     each other."""
-    counts = log.counts(progress)
+    counts = log.counts(progress, names=labels is not None)
     groups = None if column is None else read_groups(counts, column)
     clusters = None if cluster is None else read_dependent(counts, cluster)
     relevance = None if labels is None else read_item_labels(labels, counts.items, log.roles, grade)

@@ -220,7 +220,7 @@ def fit(
 def _count(log: ClickLog, estimator: Estimator, streams: bool, progress: Progress) -> Counts | None:
     """Count the log, in partitions where that will do; None where it does."""
     by_partition = isinstance(estimator, PBM) and estimator.by_partition and streams
-    return None if by_partition and log.partitions(progress) else log.counts(progress)
+    return None if by_partition and log.partitions(progress) else log.counts(progress, names=True)
 
 
 def _judge(log: ClickLog, plan: MergePlan | None, known: Precision | None, refuses: bool, progress: Progress) -> Rung:

@@ -81,7 +81,7 @@ def value(
     for path in (*sources, scores):
         if isinstance(path, str | Path) and not is_remote(str(path)):
             find_files(str(path))
-    counts = opened.counts(progress)
+    counts = opened.counts(progress, names=True)
     traffic = read_traffic(counts)
     progress("reading names", 0, 0)
     names = Names.read(counts.items, opened.roles, traffic)

@@ -30,7 +30,7 @@ from elute.auditing.assumptions.panels import SHOWN, draw_two_factors
 from elute.cells.counts import Cells, Counts
 from elute.cells.factors import describe, to_rows
 from elute.estimate.solve.problem import Floats
-from elute.kernels.unionfind import find_roots, link_cells, singletons
+from elute.kernels.forest import connect_cells
 
 NAME = "affine"
 
@@ -127,9 +127,7 @@ def select_filled(counts: Counts) -> FilledCells:
         keep = fewer
     cells = take_cells(counts, keep)
     used = np.unique(cells.factor)
-    parent = singletons(n)
-    link_cells(parent, cells.offsets, cells.factor, np.arange(n, dtype=np.int32))
-    parts = len(np.unique(find_roots(parent)[used]))
+    parts = len(np.unique(connect_cells(cells.offsets, cells.factor, n)[used]))
     return FilledCells(cells, len(cells.factor) - (len(cells.offsets) - 1) - 2 * len(used) + 2 * parts, keep)
 
 

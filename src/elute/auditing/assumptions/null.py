@@ -40,8 +40,8 @@ from elute.estimate.solve.laplacian import diagonal, grounded_laplacian, solve
 from elute.estimate.solve.problem import Codes, Floats
 from elute.estimate.solve.profile import fit_items
 from elute.estimate.solve.standard_errors import information
+from elute.kernels.forest import connect_cells
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import find_roots, link_cells, singletons
 from elute.progress import Progress, silent
 
 REPLICATES = 199
@@ -127,9 +127,7 @@ class Null:
     @cached_property
     def component(self) -> Codes:
         """By factor: the least factor that items link it to."""
-        parent = singletons(len(self.o))
-        link_cells(parent, self.cells.offsets, self.cells.factor, np.arange(len(self.o), dtype=np.int32))
-        return find_roots(parent)
+        return connect_cells(self.cells.offsets, self.cells.factor, len(self.o))
 
     @cached_property
     def inverse(self) -> Floats:

@@ -23,7 +23,7 @@ from elute.auditing.assumptions.null import STANDARD, Drawing
 from elute.cells.counts import Counts
 from elute.estimate.solve.laplacian import diagonal, grounded_laplacian, solve
 from elute.estimate.solve.problem import Floats
-from elute.kernels.unionfind import find_roots, link_cells, singletons
+from elute.kernels.forest import connect_cells
 
 NAME = "pairwise debiasing"
 
@@ -155,7 +155,6 @@ class Equality:
 def _compute_rank(counts: Counts, informative: NDArray[np.bool_]) -> int:
     """Factors of the cells that say something, less the parts their items join them to."""
     ends = np.concatenate(([0], np.cumsum(informative)))[counts.offsets]
-    parent = singletons(counts.n_factors)
-    link_cells(parent, np.unique(ends), counts.factor[informative], np.arange(counts.n_factors, dtype=np.int32))
+    root = connect_cells(np.unique(ends), counts.factor[informative], counts.n_factors)
     used = np.unique(counts.factor[informative])
-    return len(used) - len(np.unique(find_roots(parent)[used]))
+    return len(used) - len(np.unique(root[used]))

@@ -94,7 +94,7 @@ class CountsEngine:
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         return structure_from_counts(self.count(roles, survey, progress)).root
 
-    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
+    def count(self, roles: Roles, survey: Survey, progress: Progress, names: bool = False) -> Counts:
         progress("reading the counts", 0, 0)
         counts = Counts(
             **self._files.cells()._asdict(),

@@ -27,7 +27,7 @@ from elute.engines.counter import index_keys
 from elute.engines.duckdb.exact_ids import number_ids
 from elute.engines.duckdb.examples import find_least
 from elute.engines.duckdb.filtering import merge_equal_floats, prepare_rows
-from elute.engines.duckdb.item_names import read_names
+from elute.engines.duckdb.item_names import NameKeeper, read_names
 from elute.engines.duckdb.keyed_rows import KeyedRows
 from elute.engines.duckdb.source import DuckDBSource
 from elute.engines.pieces import Keys
@@ -167,9 +167,10 @@ class DuckDBEngine(KeyedRows):
                 break
         return self._store_rows(roles, survey, progress, structure_only=True).connect()
 
-    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
+    def count(self, roles: Roles, survey: Survey, progress: Progress, names: bool = False) -> Counts:
         """One pass over the log; `elute.engines.counter` says how cells are summed."""
-        counter = self._store_rows(roles, survey, progress)
+        keeper = NameKeeper(roles.item, self._read_ids(roles).sql, survey.usable) if names and not self._exact else None
+        counter = self._store_rows(roles, survey, progress, names=keeper)
         progress("counting cells", 0, 0)
         counted = counter.finish()
         items = counted.items
@@ -181,7 +182,7 @@ class DuckDBEngine(KeyedRows):
             factors=survey.factors,
             membership=counted.membership,
             collision_bound=0.0 if self._exact else len(items) * (len(items) - 1) / 2**65,
-            read_items=lambda: self._read_item_table(roles, survey, items),
+            read_items=lambda: keeper.arrange(items) if keeper else self._read_item_table(roles, survey, items),
             read_clusters=lambda column: self._read_clusters(roles, survey, items, column),
         )
 

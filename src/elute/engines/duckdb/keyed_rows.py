@@ -18,6 +18,7 @@ from elute.cells.survey import Survey
 from elute.engines.counter import Counter, RowBatch
 from elute.engines.duckdb.factor_codes import FactorCodes, by_grid, by_key
 from elute.engines.duckdb.id_columns import ExactIdReader, HashedIdReader, IdReader
+from elute.engines.duckdb.item_names import NameKeeper
 from elute.engines.duckdb.source import Cursor, DuckDBSource
 from elute.engines.id_keys import IdHash, KeyRoom
 from elute.engines.sql import quoting, values
@@ -37,6 +38,7 @@ class _Reading(NamedTuple):
     amounts: dict[str, str]
     factors: FactorCodes
     ids: IdReader
+    names: NameKeeper | None
     conditions: str
     batch_rows: int
 
@@ -56,18 +58,25 @@ class KeyedRows:
         self._hash = IdHash()
         self._id_bytes: int | None = None
 
-    def _store_rows(self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False) -> Counter:
-        """All rows, read in ranges on all cores."""
+    def _store_rows(
+        self,
+        roles: Roles,
+        survey: Survey,
+        progress: Progress,
+        structure_only: bool = False,
+        names: NameKeeper | None = None,
+    ) -> Counter:
+        """All rows, read in ranges on all cores. `names`: keeps those of items."""
         stored = replace(roles, query=None, click=None, impressions=None) if structure_only else roles
         counter = Counter(stored, len(survey.keys), survey.usable, int(survey.impressions.sum()), keep_queries=False)
         with self._source.split(whole=self._exact) as cursors:  # exact keys come from joins, which DuckDB does once
             if len(cursors) == 1:
-                for batch in self._read_batches(roles, survey, progress, structure_only):
+                for batch in self._read_batches(roles, survey, progress, structure_only, names):
                     counter.add(batch)
                 return counter
             done = [0] * len(cursors)
             interrupted = threading.Event()
-            reading = self._plan_reading(roles, survey, structure_only, KeyRoom())
+            reading = self._plan_reading(roles, survey, structure_only, names, KeyRoom())
 
             def read(number: int) -> None:
                 for place, batch in enumerate(self._read_cursor(cursors[number], reading)):
@@ -86,18 +95,23 @@ class KeyedRows:
         return counter
 
     def _read_batches(
-        self, roles: Roles, survey: Survey, progress: Progress, structure_only: bool = False
+        self,
+        roles: Roles,
+        survey: Survey,
+        progress: Progress,
+        structure_only: bool = False,
+        names: NameKeeper | None = None,
     ) -> Iterator[RowBatch]:
         """The usable rows as keys and counts, in the order of the log."""
         done = 0
         whole = Cursor(self._source.connection, self._keyed_relation)
-        for batch in self._read_cursor(whole, self._plan_reading(roles, survey, structure_only)):
+        for batch in self._read_cursor(whole, self._plan_reading(roles, survey, structure_only, names)):
             progress("reading the log", done, survey.usable)
             yield batch
             done += len(batch.item)
 
     def _plan_reading(
-        self, roles: Roles, survey: Survey, structure_only: bool, room: KeyRoom | None = None
+        self, roles: Roles, survey: Survey, structure_only: bool, names: NameKeeper | None, room: KeyRoom | None = None
     ) -> _Reading:
         """`room`: where keys may lie, if a batch is done with before the next comes."""
         amounts: dict[str, str] = {}
@@ -110,20 +124,25 @@ class KeyedRows:
             amounts,
             self._code_factors(roles, survey),
             self._read_ids(roles, room),
+            names,
             quoting.where_clause(self._usable_conditions(roles, survey.nulls)),
             self._batch_rows(roles, BATCH_ROWS),
         )
 
     def _read_cursor(self, cursor: Cursor, reading: _Reading) -> Iterator[RowBatch]:
-        amounts, factors, ids = reading.amounts, reading.factors, reading.ids
+        amounts, factors, ids, names = reading.amounts, reading.factors, reading.ids, reading.names
         clicks = np.int64 if "impressions" in amounts else np.uint8
         kinds: dict[str, DTypeLike] = {"clicks": clicks, "impressions": np.int64}
-        selected, first = ", ".join((*amounts.values(), *factors.sql, *ids.sql)), len(amounts) + len(factors.sql)
+        first = len(amounts) + len(factors.sql)
+        last = first + len(ids.sql)
+        selected = ", ".join((*amounts.values(), *factors.sql, *ids.sql, *(names.sql if names else ())))
         with self._source.translate_errors():
             rows = cursor.connection.sql(f"SELECT {selected} FROM {cursor.relation} {reading.conditions}")
             for batch in rows.to_arrow_reader(reading.batch_rows):
                 found = {name: view(column, kinds[name]) for name, column in zip(amounts, batch.columns, strict=False)}
-                own = ids.read(batch.columns[first:])
+                own = ids.read(batch.columns[first:last])
+                if names is not None:
+                    names.keep(own.item, batch.columns[first:])
                 factor = factors.find(batch.columns[len(amounts) : first])
                 yield RowBatch(own.item, factor, own.query, places=own.places, **found)
 

@@ -126,7 +126,7 @@ class OutOfCoreEngine(QueryKeeper, DuckDBEngine):
                 members = Members(queries.insert(key)[0], member, shown)
             yield from cut_chunks(partial(names, partition.number), partition.cells, members)
 
-    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
+    def count(self, roles: Roles, survey: Survey, progress: Progress, names: bool = False) -> Counts:
         """The cells of all partitions at once, mapped into memory: for what cannot go from partition to partition."""
         files = self._count_cells(roles, survey, progress)
         cells, items = files.cells(), files.items()

@@ -204,7 +204,7 @@ class SparkEngine:
         counted = self._count_cells(roles, survey)
         return None if counted.size[1] * BYTES_A_CELL <= self._memory else counted.partitions()
 
-    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
+    def count(self, roles: Roles, survey: Survey, progress: Progress, names: bool = False) -> Counts:
         """The cells, counted where the rows are, written as Parquet and read from there by one machine."""
         progress("counting in Spark", 0, 0)
         return self._count_cells(roles, survey).fetch_counts()

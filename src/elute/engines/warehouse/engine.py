@@ -103,7 +103,7 @@ class CellsEngine:
     def connect(self, roles: Roles, survey: Survey, progress: Progress) -> NDArray[np.int32]:
         return self._rows.connect(self._own, self._found, progress)
 
-    def count(self, roles: Roles, survey: Survey, progress: Progress) -> Counts:
+    def count(self, roles: Roles, survey: Survey, progress: Progress, names: bool = False) -> Counts:
         return self._rows.count(self._own, self._found, progress)
 
     def stream_chunks(self, roles: Roles, survey: Survey, progress: Progress) -> Iterator[Chunk]:

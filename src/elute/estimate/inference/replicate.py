@@ -14,8 +14,8 @@ from elute.estimate.priors.strength import drop_unshown
 from elute.estimate.solve.problem import Codes, Floats, Problem, total_by_factor
 from elute.identify.components import number_components
 from elute.identify.effects.classes import join_classes
+from elute.kernels.forest import connect_cells
 from elute.kernels.jit import jit
-from elute.kernels.unionfind import find_roots, link_cells, singletons
 
 _UNKNOWN, _ZERO, _FOUND = 0, 1, 2
 
@@ -63,10 +63,10 @@ def _pose_resample(
     cells = drop_unshown(Cells(problem.cells.offsets, problem.cells.factor, impressions, clicks))
     kept = np.diff(cells.offsets) > 0
     cells = cells._replace(offsets=np.unique(cells.offsets))
-    parent = singletons(problem.n_factors)
-    link_cells(parent, cells.offsets, cells.factor, np.arange(problem.n_factors, dtype=np.int32))
+    root = connect_cells(cells.offsets, cells.factor, problem.n_factors)
     total = total_by_factor(cells.factor, cells.impressions, problem.n_factors).astype(np.int64)
-    root = find_roots(parent) if problem.design is None else join_classes(find_roots(parent), problem.factors)
+    if problem.design is not None:
+        root = join_classes(root, problem.factors)
     component = number_components(root, total).of_factor
     return replace(problem, cells=cells, component=component), kept
 

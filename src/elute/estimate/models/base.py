@@ -107,7 +107,7 @@ class Estimator(ABC):
         """Estimate from a log, its counts, or whatever `elute.read_log` takes. Factors that `plan` joins share one
         propensity. Where several components are left, between which nothing can be compared, `allow_unidentified`
         must say that this is meant."""
-        counts = source if isinstance(source, Counts) else as_log(source).counts(self.progress)
+        counts = source if isinstance(source, Counts) else as_log(source).counts(self.progress, names=True)
         began = time.perf_counter()
         problem = self._pose(counts, plan)
         if problem.design is not None and not self.takes_formula and self.propensities_are != "ignored":

@@ -16,10 +16,9 @@ from elute.estimate.solve import boundary, conditional
 from elute.estimate.solve.laplacian import grounded_laplacian, multiply
 from elute.estimate.solve.problem import Codes, Floats, total_by_factor, total_by_item, total_linking_clicks
 from elute.estimate.solve.profile import BELOW_ONE, fit_items, scale_barrier
-from elute.kernels.forest import merge_edges, spanning_edges
+from elute.kernels.forest import connect_cells, merge_edges, spanning_edges
 from elute.kernels.jit import jit
 from elute.kernels.merge import merge_cells
-from elute.kernels.unionfind import find_roots, link_cells, singletons
 
 CLICKS = 16
 """The histogram of clicks an item counts them up to here, the last entry and more."""
@@ -70,11 +69,9 @@ class OutlineTask:
 
     def __call__(self, partition: Partition) -> Outline:
         cells, n = pose_partition(partition, self.codes), self.n_factors
-        parent = singletons(n)
-        link_cells(parent, cells.offsets, cells.factor, np.arange(n, dtype=np.int32))
         clicks = np.minimum(total_by_item(cells.offsets, cells.clicks), CLICKS - 1).astype(np.int64)
         return Outline(
-            root=find_roots(parent),
+            root=connect_cells(cells.offsets, cells.factor, n),
             clicked_root=boundary.group_by_clicks(cells, n).group,
             clicked=total_by_factor(cells.factor, cells.clicks, n),
             shown=total_by_factor(cells.factor, cells.impressions, n),

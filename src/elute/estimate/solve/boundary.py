@@ -131,6 +131,8 @@ def _list_crossings(
     n = 0
     for fill in range(2):
         edges = np.empty((n * fill, 2), np.int32)
+        if fill and n == 0:
+            break
         n = 0
         for item in range(offsets.shape[0] - 1):
             if first[item] < 0:

@@ -15,7 +15,6 @@ from elute._util.offsets import take_groups
 from elute._util.threads import map_threads, split_evenly
 from elute.cells.counts import Amounts, Cells, Counts
 from elute.cells.factors import describe_some, to_rows
-from elute.cells.structure import connect
 from elute.errors import EluteError
 from elute.identify.components import number_components
 from elute.identify.effects.classes import join_classes
@@ -23,7 +22,7 @@ from elute.identify.effects.constraints import constrain
 from elute.identify.effects.design import EffectDesign, find_design
 from elute.kernels.blocks import join_blocks
 from elute.kernels.equal_items import group_equal_items
-from elute.kernels.forest import merge_edges
+from elute.kernels.forest import group_forest, merge_edges
 from elute.kernels.jit import jit
 from elute.kernels.merge import merge_cells, merge_factors
 
@@ -105,7 +104,7 @@ def pose(counts: Counts, plan: MergingPlan | None) -> Problem:
     if plan is not None:
         cells = Cells(*merge_cells(*cells, merged))
     shown = total_by_factor(cells.factor, cells.impressions, int(merged.max()) + 1).astype(np.int64)
-    return Problem(cells, merged, number_components(connect(counts, merged), shown).of_factor, counts.factors)
+    return Problem(cells, merged, number_components(group_forest(counts.root, merged), shown).of_factor, counts.factors)
 
 
 def _pose_tied(counts: Counts, cells: Cells, design: EffectDesign, plan: MergingPlan | None) -> Problem:
@@ -113,7 +112,7 @@ def _pose_tied(counts: Counts, cells: Cells, design: EffectDesign, plan: Merging
     merged = np.arange(counts.n_factors, dtype=np.int32)
     shown = total_by_factor(cells.factor, cells.impressions, counts.n_factors).astype(np.int64)
     pairs = np.empty((0, 2), np.int64) if plan is None else require_merges(plan).pairs_of(counts.factors)
-    root = join_classes(merge_edges(connect(counts, merged), pairs.astype(np.int32)), counts.factors)
+    root = join_classes(merge_edges(counts.root, pairs.astype(np.int32)), counts.factors)
     component = number_components(root, shown).of_factor
     return Problem(cells, merged, component, counts.factors, constrain(design, pairs))
 

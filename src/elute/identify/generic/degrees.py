@@ -25,7 +25,7 @@ from elute.identify.generic.equations import FactorModel, pose_equations
 from elute.identify.generic.field import PRIMES, SMALLEST, draw_prime, draw_residues
 from elute.identify.generic.nullspace import find_null_directions
 from elute.identify.generic.supports import Codes, Ints, Supports
-from elute.kernels.unionfind import find_roots, link_cells, singletons
+from elute.kernels.forest import connect_cells
 
 ERROR = 1e-9
 """Points are drawn until the null dimension is too large with at most this probability."""
@@ -46,9 +46,7 @@ class Degrees(NamedTuple):
 
 def find_components(supports: Supports, n: int) -> Codes:
     """The smallest factor of every factor's component, for `n` factors."""
-    parent = singletons(n)
-    link_cells(parent, supports.offsets, supports.factor, np.arange(n, dtype=np.int32))
-    return find_roots(parent)
+    return connect_cells(supports.offsets, supports.factor, n)
 
 
 def count_degrees(supports: Supports, model: FactorModel, n: int, rng: np.random.Generator) -> Degrees:
