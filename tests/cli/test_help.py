@@ -100,6 +100,18 @@ def test_help_of_a_verb_imports_none_of_what_the_verb_works_with(words: list[str
     assert not modules & {"numpy", "pyarrow", "duckdb", "numba", "scipy", "pandas", "jax"}
 
 
+@pytest.mark.parametrize(
+    "words", [["check"], ["count", "--out", "counts"], ["fit", "--out", "fit"]], ids=lambda w: w[0]
+)
+def test_what_is_slow_to_import_waits_until_it_is_needed(
+    words: list[str], demo_logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    modules = loaded(words[0], str(demo_logs / "sound.parquet"), *words[1:])
+    assert "elute.log" in modules and list(tmp_path.iterdir()) == [tmp_path / name for name in words[2:]]
+    assert not modules & {"pyarrow.dataset", "scipy.stats", "scipy.interpolate", "jax", "pyspark"}
+
+
 def test_it_runs_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "elute", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"elute, version {elute.__version__}\n"

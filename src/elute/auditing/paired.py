@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class Interval(NamedTuple):
 def mean_by_query(values: Floats, weights: Floats | None = None) -> Interval:
     """Sums by query over what they are of (1 where that is not given); queries that are NaN do not count."""
     mean, error, queries = _measure(values, weights)
-    reach = float(stats.t.ppf(0.975, queries - 1)) * error if queries > 1 else float("nan")
+    reach = float(stdtrit(queries - 1, 0.975)) * error if queries > 1 else float("nan")
     return Interval(mean, mean - reach, mean + reach)
 
 
@@ -35,7 +35,7 @@ def compute_p_value(first: Floats, second: Floats, weights: Floats | None = None
     mean, error, queries = _measure(first - second, weights)
     if queries < 2 or np.isnan(mean) or mean == 0:
         return 1.0
-    return float(2 * stats.t.sf(abs(mean) / error, queries - 1)) if error > 0 else 0.0
+    return float(2 * stdtr(queries - 1, -abs(mean) / error)) if error > 0 else 0.0
 
 
 def _measure(values: Floats, weights: Floats | None) -> tuple[float, float, int]:

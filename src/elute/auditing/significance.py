@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from elute.errors import EluteError
 
@@ -57,5 +56,7 @@ def welch(a: ArrayLike, b: ArrayLike, *, comparisons: int = 1) -> Difference:
     difference = float(x.mean() - y.mean())
     if np.ptp(x) == 0 and np.ptp(y) == 0:
         return Difference(difference, float(difference == 0))
-    p = float(stats.ttest_ind(x, y, equal_var=False).pvalue)
+    from scipy.stats import ttest_ind  # slow to import
+
+    p = float(ttest_ind(x, y, equal_var=False).pvalue)
     return Difference(difference, min(1.0, p * comparisons))

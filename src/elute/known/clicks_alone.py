@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import gammaln
 
 Floats = NDArray[np.float64]
@@ -48,6 +47,8 @@ def _find_exposure(clicks: Floats, relevance: Floats, impressions: Floats) -> Fl
 
 def fit_population(clicks: Floats, exposure: Floats) -> Floats:
     """Shape and rate of the Gamma that the items' relevances come from."""
+    from scipy.optimize import minimize  # slow to import
+
     order = np.lexsort((clicks, exposure))  # so that the order of the table changes nothing
     used = order[np.unique(np.linspace(0, max(len(order) - 1, 0), min(len(order), _ITEMS)).astype(np.int64))]
     c, e = clicks[used], exposure[used]

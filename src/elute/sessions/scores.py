@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
@@ -101,7 +101,7 @@ def compare(one: HeldOutFigure, other: HeldOutFigure) -> PairedDifference:
     error, queries = _spread(each), len(each)
     half = error * _quantile(queries)
     sure = 0.0 if difference else 1.0
-    p = 2.0 * float(student.sf(abs(difference) / error, queries - 1)) if error > 0 else sure
+    p = 2.0 * float(stdtr(queries - 1, -abs(difference) / error)) if error > 0 else sure
     return PairedDifference(difference, difference - half, difference + half, p if queries > 1 else float("nan"))
 
 
@@ -111,4 +111,4 @@ def _spread(influence: Floats) -> float:
 
 
 def _quantile(queries: int) -> float:
-    return float(student.ppf(0.975, queries - 1)) if queries > 1 else float("nan")
+    return float(stdtrit(queries - 1, 0.975)) if queries > 1 else float("nan")

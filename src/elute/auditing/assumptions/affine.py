@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import gamma
+from scipy.special import gammaincc
 
 from elute.auditing.assumptions.draws.clusters import ClusterRows
 from elute.auditing.assumptions.finding import (
@@ -158,7 +158,7 @@ def _rank_factors(fit: FittedLines, drawn: NDArray[np.float64]) -> list[tuple[in
     Least p-value first."""
     mean, variance = drawn.mean(axis=0), drawn.var(axis=0)
     used = np.flatnonzero(variance > 0)
-    p = gamma.sf(fit.squares[used], mean[used] ** 2 / variance[used], scale=variance[used] / mean[used])
+    p = gammaincc(mean[used] ** 2 / variance[used], fit.squares[used] * mean[used] / variance[used])
     corrected = holm(p)
     return [
         (int(used[i]), float(fit.squares[used[i]]), float(mean[used[i]]), float(corrected[i]))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import f as fisher
+from scipy.special import fdtrc
 
 from elute.auditing.assumptions.finding import (
     LEVEL,
@@ -175,7 +175,7 @@ class Bend:
         statistic = (turned / np.where(usable[:, None], variance, 1.0)).sum(axis=1)
         known = min(len(z) - 2.0 - q, float((1 / (self.beyond**4).sum(axis=0)).min()))
         rest = max(known - q + 1, 1.0)
-        p = fisher.sf(statistic * rest / (q * max(known, 1.0)), q, rest)
+        p = fdtrc(q, rest, statistic * rest / (q * max(known, 1.0)))
         return np.asarray(np.where(usable, p, 1.0))
 
     def flip(self, y: Floats, signs: Floats) -> Floats:

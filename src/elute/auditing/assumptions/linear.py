@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from scipy.sparse import csr_array
-from scipy.stats import chi2, norm
+from scipy.special import chdtrc, ndtr
 
 from elute.auditing.assumptions.finding import LEVEL, Finding, Panel, decide, format_p_value, holm, report_untestable
 from elute.auditing.assumptions.interaction import LARGEST, Interaction, Score, assess_interaction
@@ -123,7 +123,7 @@ def find_offsets(null: Null, dispersion: float = 1.0) -> list[Offset]:
             line = _fit_line(two)
             line = line._replace(se=line.se * dispersion**0.5)
             white = float(score.whiten(two.score(two.cells))[0])
-            found.append(Offset(s, t, line, float(chi2.sf(white**2 / dispersion, 1))))
+            found.append(Offset(s, t, line, float(chdtrc(1, white**2 / dispersion))))
     p = np.array([offset.p_value for offset in found])
     corrected = holm(p)
     return [found[i]._replace(p_value=float(corrected[i])) for i in np.argsort(p, kind="stable")]
@@ -149,7 +149,7 @@ def _list_factor_offsets(null: Null, found: Interaction, names: list[str]) -> li
     se = np.sqrt(np.maximum(own + own[middle] - 2 * covariance[middle], 0.0))
     known = np.flatnonzero((se > 0) & (null.component == null.component[middle]))
     z = (b[known] - b[middle]) / se[known]
-    p = 2 * norm.sf(np.abs(z))
+    p = 2 * ndtr(-np.abs(z))
     corrected = holm(p) if len(p) else p
     return [
         {

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from elute.auditing.assumptions.draws.clusters import ClusterRows
 from elute.auditing.assumptions.finding import Finding, decide, exceedance, format_p_value, report_untestable
@@ -56,7 +56,7 @@ def assess_pairwise(counts: Counts, relevance: Floats, propensity: Floats, drawi
             "Pairwise debiasing cannot be tested: no item with clicks was shown under two factors.",
             "Show items under more than one factor (elute repair --method swap names them), then audit again.",
         )
-    p, dispersion = float(chi2.sf(statistic, freedom)), None
+    p, dispersion = float(chdtrc(freedom, statistic)), None
     if drawing.clusters is not None:
         drawn = equality.draw(drawing.clusters.place(counts), drawing)
         p, dispersion = exceedance(statistic, drawn), float(drawn.mean() / freedom)

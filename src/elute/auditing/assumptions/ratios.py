@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from elute.auditing.assumptions.null import Null, fit_null, make_counts, take_cells
 
@@ -52,7 +52,7 @@ def find_differences(base: Null, label: NDArray[np.int64], dispersion: float = 1
         for i in np.argsort(-z, kind="stable")[:LISTED]:
             if se[i] > 0:
                 s, t, gap = int(shared[a[i]]), int(shared[b[i]]), float(off[a[i]] - off[b[i]])
-                found.append(RatioDifference(s, t, first, second, gap, float(se[i]), float(2 * norm.sf(z[i]))))
+                found.append(RatioDifference(s, t, first, second, gap, float(se[i]), float(2 * ndtr(-z[i]))))
     found.sort(key=lambda row: -abs(row.difference) / row.se)
     return [row._replace(p_value=min(row.p_value * looked, 1.0)) for row in found[:LISTED]]
 

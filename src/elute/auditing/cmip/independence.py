@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.polynomial import legendre
-from scipy.stats import random_table
 
 from elute.auditing.cmip.strata import Floats, Stratum
 
@@ -23,6 +22,8 @@ DEGREES = 6
 
 def p_value(strata: list[Stratum], permutations: int, rng: np.random.Generator) -> float:
     """Share of permutations, the observed one among them, with dependence as strong as observed."""
+    from scipy.stats import random_table  # slow to import
+
     basis = weigh_classes()
     observed, permuted = 0.0, np.zeros(permutations)
     for stratum in strata:

@@ -13,10 +13,9 @@ import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 from pyarrow import fs
 
 from elute._util.urls import hide_secrets, is_remote
@@ -25,8 +24,10 @@ from elute.engines.remote.http_table import HttpTable
 from elute.engines.source_state import SECONDS, State
 from elute.errors import EluteError
 
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
 _PARQUET = (".parquet", ".pq")
-_FORMAT = ds.ParquetFileFormat()
 _AT_ONCE = 16
 """Files whose footers are read at a time."""
 _SECONDS = 60
@@ -97,11 +98,13 @@ def _check_url(url: str) -> str:
 
 
 def _s3_dataset(urls: Sequence[str]) -> tuple[ds.Dataset, list[State]]:
-    files = [file for url in urls for file in _find_s3_files(url)]
-    fragments = [_FORMAT.make_fragment(info.path, filesystem=system) for system, info in files]
+    import pyarrow.dataset as ds  # with pandas, which takes its time
+
+    files, form = [file for url in urls for file in _find_s3_files(url)], ds.ParquetFileFormat()
+    fragments = [form.make_fragment(info.path, filesystem=system) for system, info in files]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         schemas = list(pool.map(lambda fragment: fragment.physical_schema, fragments))
-    table = ds.FileSystemDataset(fragments, pa.unify_schemas(schemas, promote_options="permissive"), _FORMAT)
+    table = ds.FileSystemDataset(fragments, pa.unify_schemas(schemas, promote_options="permissive"), form)
     return table, [_s3_state(info) for _, info in files]
 
 

@@ -18,7 +18,6 @@ import math
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from elute.cells.counts import Amounts
 from elute.estimate.models.base import Estimator, Solution, Start
@@ -62,6 +61,8 @@ class Affine(Estimator):
         super().__init__(seed=seed, tolerance=tolerance, max_iter=max_iter, start=start, progress=progress)
 
     def _solve(self, problem: Problem) -> Solution:
+        from scipy.optimize import minimize  # slow to import
+
         cells, n = problem.cells, problem.n_factors
         shown = total_by_factor(cells.factor, cells.impressions, n)
         rate = (total_by_factor(cells.factor, cells.clicks, n) + 0.5) / (shown + 1)

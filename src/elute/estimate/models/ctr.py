@@ -7,7 +7,6 @@ are then beta-binomial: empirical Bayes); relevance is an item's posterior mean 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import betaln, digamma, polygamma
 
 from elute.estimate.models.base import Estimator, Solution, Start
@@ -56,6 +55,8 @@ class CTR(Estimator):
 
 def fit_prior(n: Floats, c: Floats, tolerance: float, max_iter: int) -> tuple[float, float, int, str]:
     """α and β of the beta-binomial by maximum likelihood, the iterations it took, and why it failed (or "")."""
+    from scipy.optimize import minimize  # slow to import
+
     (n, c), times = np.unique(np.stack((n, c)), axis=1, return_counts=True)
     share = times / times.sum()
 

@@ -18,7 +18,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from elute.cells.counts import Amounts
@@ -83,6 +82,8 @@ class TwoTower(Estimator):
         return Solution(o, r, log_likelihood(*cells, r, o), iterations, not reason, reason)
 
     def _quasi_newton(self, loss: Loss, x: Floats, scale: Floats) -> tuple[Floats, int, str]:
+        from scipy.optimize import minimize  # slow to import
+
         iterations = 0
 
         def report(_: Floats) -> None:

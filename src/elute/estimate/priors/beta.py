@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from elute.cells.counts import Amounts, Cells
 from elute.estimate.solve.problem import Codes, Floats
@@ -62,6 +61,8 @@ class Posterior(NamedTuple):
 
 def fit_beta(cells: Cells, o: Floats, items: NDArray[np.integer]) -> Beta:
     """The prior that makes the clicks of `items` likeliest; `o` is at most 1, and some of them have clicks."""
+    from scipy.optimize import minimize  # slow to import
+
     chosen = items[np.unique(np.linspace(0, len(items) - 1, min(len(items), SAMPLE)).astype(np.int64))]
     rate = min(max(cells.clicks.sum() / (cells.impressions * o[cells.factor]).sum(), 1e-4), 0.9)
     first = np.log([_FIRST, _FIRST * (1.0 - rate) / rate])

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
 from scipy.linalg import block_diag
 
 Floats = NDArray[np.float64]
@@ -48,6 +47,7 @@ def bin_scores(score: Floats, shown: Floats) -> ScoreBins:
 
 
 def _bin_column(score: Floats, shown: Floats) -> ScoreBins:
+
     value, at = np.unique(score, return_inverse=True)
     weight = np.bincount(at, shown)
     below = (np.cumsum(weight) - weight / 2) / weight.sum()
@@ -68,6 +68,8 @@ def _bin_column(score: Floats, shown: Floats) -> ScoreBins:
 
 def _evaluate(place: Floats) -> Floats:
     """Cubic B-splines with even knots over [0, 1]."""
+    from scipy.interpolate import BSpline  # slow to import
+
     knots = np.arange(-_DEGREE, _PIECES + _DEGREE + 1) / _PIECES
     inside = np.clip(place, 0, 1 - 1e-12)
     return np.asarray(BSpline.design_matrix(inside, knots, _DEGREE).toarray(), np.float64)

@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from scipy.special import ndtri, stdtr, stdtrit
 
 from elute.estimate.scored.conditional import ClickShares, Sharing, add_up, fit_shares
 from elute.estimate.scored.groups import keep_sharing, one_hot, sum_by
@@ -44,7 +45,7 @@ _OPENINGS = {
     "contradicted": "Contradicted: the score is not all that ties relevance to factors; do not trust the propensities.",
     "untestable": "Untestable: whether the score is all that ties relevance to factors, this log cannot tell.",
 }
-_POWER = float(stats.norm.ppf(0.8))
+_POWER = float(ndtri(0.8))
 
 
 class TestedGap(NamedTuple):
@@ -234,14 +235,14 @@ def _state(
     error = float(np.sqrt((moved**2).sum() * clusters / (clusters - 1)))
     if not 0 < error < _FAR:
         return TestedGap(name, "its clicks are too few")
-    law = stats.t(clusters - 1)
-    margin = law.ppf(0.975) * error
+    widest = stdtrit(clusters - 1, 0.975)
+    margin = widest * error
     return TestedGap(
         name,
         other=scale.ratio * np.exp(-gap),
         gap=float(np.exp(gap)),
         low=float(np.exp(gap - margin)),
         high=float(np.exp(gap + margin)),
-        p_value=float(2 * law.sf(abs(gap) / error)),
-        noticed=float(np.exp((law.ppf(0.975) + _POWER) * error)),
+        p_value=float(2 * stdtr(clusters - 1, -abs(gap) / error)),
+        noticed=float(np.exp((widest + _POWER) * error)),
     )

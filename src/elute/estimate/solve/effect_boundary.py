@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack
 
 from elute.cells.counts import Cells
@@ -84,6 +83,8 @@ def tie_parts(
 
 def _find_falling(design: EffectDesign, links: Pairs, crossings: Pairs) -> NDArray[np.bool_]:
     """Which rows of `crossings` can be below 0 at once, with no other above, and all of `links` 0."""
+    from scipy.optimize import linprog  # slow to import
+
     x = design.matrix
     rows, same = (csr_array(x[pairs[:, 1]] - x[pairs[:, 0]]) for pairs in (crossings, links))
     count, unknowns = rows.shape

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from elute._util.text import format_count, to_one_line
 from elute.cells.factors import to_rows
@@ -58,6 +57,8 @@ class Moves(NamedTuple):
 
 def rank_moves(table: pa.Table, place_known: NDArray[np.bool_] | None = None) -> Moves:
     """Rank the items of the largest component whose place is known, or whose relevance is, where they have none."""
+    from scipy.stats import rankdata  # slow to import
+
     relevance, shown, clicks = (_to_numbers(table, column) for column in ("relevance", "impressions", "clicks"))
     known = np.isfinite(relevance) & (shown > 0)
     if "component" in table.column_names:

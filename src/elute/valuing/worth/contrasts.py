@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from elute.valuing.worth.estimators import TOO_SMALL
 from elute.valuing.worth.find import Worth
@@ -86,7 +86,7 @@ def find_point(covariance: Floats, clusters: int | None = None) -> float:
     """c: the standard errors of half an interval."""
     deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     used = deviation > 0
-    wide = 1.0 if clusters is None else float(student.ppf((1 + CONFIDENCE) / 2, max(clusters - 1, 1))) / 1.959964
+    wide = 1.0 if clusters is None else float(stdtrit(max(clusters - 1, 1), (1 + CONFIDENCE) / 2)) / 1.959964
     if used.sum() < 2:
         return 1.959964 * wide
     correlation = covariance[np.ix_(used, used)] / np.outer(deviation[used], deviation[used])

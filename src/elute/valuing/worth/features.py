@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from elute._util.matching import match
 from elute.cells.counts import sum_by_item
@@ -59,6 +58,8 @@ class FeatureWorth(NamedTuple):
 
 def value_by_features(source: RankingSource, setting: Setting, names: Names, roles: Roles, label: str) -> FeatureWorth:
     """`source`: a table of the query, the document and `score`, which must have all documents that rankings show."""
+    from scipy.stats import rankdata  # slow to import
+
     traffic, seen = setting.traffic, setting.seen
     ids, score, place = read_scored(source, "the ranker's scores", roles)
     z = ndtri((rankdata(score) - 0.5) / len(score))
