@@ -174,6 +174,7 @@ class DuckDBEngine(KeyedRows):
         progress("counting cells", 0, 0)
         counted = counter.finish()
         items = counted.items
+        named = keeper and keeper.arrange(items)
         return Counts(
             offsets=counted.offsets,
             factor=counted.factor,
@@ -182,7 +183,7 @@ class DuckDBEngine(KeyedRows):
             factors=survey.factors,
             membership=counted.membership,
             collision_bound=0.0 if self._exact else len(items) * (len(items) - 1) / 2**65,
-            read_items=lambda: keeper.arrange(items) if keeper else self._read_item_table(roles, survey, items),
+            read_items=lambda: named or self._read_item_table(roles, survey, items),
             read_clusters=lambda column: self._read_clusters(roles, survey, items, column),
         )
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from elute._util.arrow import take_rows, view
 from elute._util.threads import map_threads
@@ -49,7 +50,6 @@ class NameKeeper:
         self._columns, self._places, self._check = list(columns), [chosen.index(name) for name in named], len(ids)
         self._met, self._used = make_met(rows // ROWS_AN_ITEM), 0
         self._kept: list[_Kept] = []
-        self._arranged: pa.Table | None = None
         self._lock = threading.Lock()
 
     def keep(self, keys: Keys, columns: Sequence[pa.Array]) -> None:
@@ -68,10 +68,21 @@ class NameKeeper:
             self._kept.append(_Kept(names, keys[new], checks[new]))
 
     def arrange(self, items: Keys) -> pa.Table:
-        """The names of these items, in their order."""
-        if self._arranged is None:
-            self._arranged, self._kept = _arrange(self._kept, items), []
-        return self._arranged
+        """The names of these items, in their order. What was kept is spent."""
+        kept, self._kept, self._met = self._kept, [], self._met[:0]
+        codes = _find_codes([one.keys for one in kept], items)
+        checks, row_of = np.concatenate([one.checks for one in kept]), np.full(len(items), -1)
+        row_of[codes] = np.arange(len(codes))
+        if row_of.min() < 0 or codes.min() < 0:
+            raise EluteError("the log changed while it was being read: items came or went; run again")
+        if (checks[row_of[codes]] != checks).any():
+            raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
+        del codes, checks
+        names = pa.Table.from_batches([one.names for one in kept])
+        del kept
+        names = take_rows(names, row_of)
+        pa.default_memory_pool().release_unused()  # as much as the names take, and more
+        return names
 
 
 def read_names(source: DuckDBSource, ids: IdReader, columns: Sequence[str], conditions: str, items: Keys) -> pa.Table:
@@ -93,13 +104,6 @@ def read_names(source: DuckDBSource, ids: IdReader, columns: Sequence[str], cond
     return names.arrange(items)
 
 
-def _arrange(kept: Sequence[_Kept], items: Keys) -> pa.Table:
+def _find_codes(keys: Sequence[Keys], items: Keys) -> NDArray[np.int32]:
     table = index_keys(items)
-    codes = np.concatenate(map_threads(lambda one: table.find(one.keys), kept))
-    checks, row_of = np.concatenate([one.checks for one in kept]), np.full(len(items), -1)
-    row_of[codes] = np.arange(len(codes))
-    if row_of.min() < 0 or codes.min() < 0:
-        raise EluteError("the log changed while it was being read: items came or went; run again")
-    if (checks[row_of[codes]] != checks).any():
-        raise EluteError("two items share a 64-bit hash; run again with exact item codes (`exact=True`)")
-    return take_rows(pa.Table.from_batches([one.names for one in kept]), row_of)
+    return np.concatenate(map_threads(table.find, keys))

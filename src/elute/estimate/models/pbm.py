@@ -258,6 +258,7 @@ class PBM(Estimator):
     def _errors(self, problem: Problem, propensity: Floats, relevance: Floats) -> tuple[Floats, Floats]:
         known = problem, propensity, *self._weigh(problem, propensity, relevance), self._root
         found, self._effect_errors = (variances(*known), None) if problem.design is None else find_tied_errors(*known)
+        del known  # two numbers a cell
         if self._beta is None:
             return np.sqrt(found.of_factors), np.sqrt(1.0 / found.mass + found.through_factors)
         own = self.item_log_variance(problem, propensity, relevance)
