@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import measure
-from elute.kernels.unionfind import find_roots, link_cells, singletons
+from elute.kernels.forest import connect_cells
 from elute.repair.allowed import FittedCells
 from elute.repair.budget import spend
 from elute.repair.candidates import Candidates
@@ -43,9 +43,8 @@ def draw_cells(n: int, rng: np.random.Generator) -> FittedCells:
     factors, seen = np.unique(context * POSITIONS + position, return_inverse=True)
     item, factor = np.divmod(np.unique(item * len(factors) + seen), len(factors))
     offsets = np.searchsorted(item, np.arange(items + 1))
-    parent, codes = singletons(len(factors)), factor.astype(np.int32)
-    link_cells(parent, offsets, codes, np.arange(len(factors), dtype=np.int32))
-    component = np.unique(find_roots(parent), return_inverse=True)[1]
+    codes = factor.astype(np.int32)
+    component = np.unique(connect_cells(offsets, codes, len(factors)), return_inverse=True)[1]
     propensity = (1.0 + factors % POSITIONS) ** -0.8 * rng.uniform(0.6, 1, len(factors))
     impressions = rng.geometric(0.08, len(codes)).astype(np.uint32)
     return FittedCells(offsets, codes, impressions, rng.beta(0.6, 3, items), propensity, component)

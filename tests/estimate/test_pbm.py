@@ -55,7 +55,10 @@ def test_parts_are_what_linear_programmes_say(data):
     assume({x for x, *_ in table} == set(range(items)))
     assume({t for _, t, _, c in table if c > 0} == set(range(factors)))
     clicked_items = {x for x, _, _, c in table if c > 0}
-    of_factor, of_item = find_parts(pose(counts_of(table), None).cells, factors)
+    problem = pose(counts_of(table), None)
+    of_factor, of_item = find_parts(problem.cells, factors)
+    for told, found in zip(find_parts(problem.cells, factors, problem.component), (of_factor, of_item), strict=True):
+        np.testing.assert_array_equal(told, found)
     assert {x for x in range(items) if of_item[x] >= 0} == clicked_items
     informed = [row for row in table if row[0] in clicked_items]
     for s in range(factors):

@@ -68,7 +68,7 @@ def to_formula(terms: list[tuple[int, ...]]) -> BiasFormula:
 def find_forest(items: list[set[int]], factors: int) -> NDArray[np.int32]:
     offsets = np.cumsum([0, *map(len, items)])
     flat = np.array([t for item in items for t in sorted(item)], np.int32)
-    return connect_cells(offsets, flat, np.arange(factors, dtype=np.int32))
+    return connect_cells(offsets, flat, factors)
 
 
 def test_thousand_random_logs_and_formulas_against_dense_rational_arithmetic() -> None:

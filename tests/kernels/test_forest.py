@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elute.kernels.forest import merge_edges, spanning_edges
+from elute.kernels.forest import connect_cells, group_forest, merge_edges, spanning_edges
 from elute.kernels.unionfind import singletons
 
 N = 12
@@ -58,3 +58,17 @@ def test_any_order_and_grouping_of_many(pieces: list[Pairs], random: Random) -> 
         random.shuffle(forests)
         forests.append(both(forests.pop(), forests.pop()))
     assert forests[0].tolist() == plainly([pair for piece in pieces for pair in piece])
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(0, N - 1), max_size=4), max_size=8), st.lists(st.integers(0, N - 1), min_size=N))
+def test_items_join_factors_and_groups_of_them(items: list[list[int]], labels: list[int]) -> None:
+    """Also where an item, and be it the last, has no cells."""
+    offsets = np.cumsum([0, *map(len, items)])
+    factor = np.array([one for item in items for one in item], np.int32)
+    root = connect_cells(offsets, factor, N)
+    assert root.tolist() == plainly([(item[0], one) for item in items for one in item])
+    group = np.unique(labels[:N], return_inverse=True)[1].astype(np.int32)
+    n = int(group.max()) + 1
+    joined = [(int(group[item[0]]), int(group[one])) for item in items for one in item]
+    assert group_forest(root, group).tolist() == plainly(joined)[:n]

@@ -50,7 +50,7 @@ def test_the_cheapest_merges_are_those_of_brute_force() -> None:
         features = rng.uniform(0, 1, (len(factors), 2))
         offsets = np.cumsum([0, *map(len, items)])
         flat = np.array([t for item in items for t in sorted(item)], np.int32)
-        root = connect_cells(offsets, flat, np.arange(len(factors), dtype=np.int32))
+        root = connect_cells(offsets, flat, len(factors))
         pairs, costs = find_minimum_merges(features, root)
         kept = keep_independent(pairs, root, tied)
         assert kept.sum() == missing
@@ -146,7 +146,7 @@ def draw_merged(rng: np.random.Generator, formula: str) -> tuple[pa.Table, np.nd
     tied = tie_factors(table, BiasFormula.parse(formula))
     offsets = np.cumsum([0, *map(len, items)])
     flat = np.array([t for item in items for t in sorted(item)], np.int32)
-    root = connect_cells(offsets, flat, np.arange(len(factors), dtype=np.int32))
+    root = connect_cells(offsets, flat, len(factors))
     component = np.unique(join_classes(root, tied), return_inverse=True)[1]
     pairs = find_minimum_merges(rng.uniform(0, 1, (len(factors), 2)), component)[0]
     return tied, component, pairs[keep_independent(pairs, root, tied)], items
@@ -228,7 +228,7 @@ def draw_open(rng: np.random.Generator) -> tuple[pa.Table, np.ndarray, np.ndarra
     tied = tie_factors(table, BiasFormula.parse("a + linear(b) + c"))
     offsets = np.cumsum([0, *map(len, items)])
     flat = np.array([t for item in items for t in sorted(item)], np.int32)
-    root = connect_cells(offsets, flat, np.arange(len(factors), dtype=np.int32))
+    root = connect_cells(offsets, flat, len(factors))
     classes = np.unique(join_classes(root, tied), return_inverse=True)[1].astype(np.int32)
     return tied, classes, rng.uniform(0, 1, (len(factors), 2))
 

@@ -37,14 +37,7 @@ from elute.estimate.solve.effect_errors import EffectErrors
 from elute.estimate.solve.effect_table import tabulate_effects
 from elute.estimate.solve.interior import BARRIER
 from elute.estimate.solve.likelihood import log_likelihood
-from elute.estimate.solve.problem import (
-    Floats,
-    MergingPlan,
-    Problem,
-    name_factors,
-    number_merged,
-    total_by_item,
-)
+from elute.estimate.solve.problem import Floats, MergingPlan, Problem, name_factors, number_merged, total_by_item
 from elute.estimate.solve.profile import alternate, fit_items
 from elute.estimate.solve.standard_errors import information, masses, variances
 from elute.log import ClickLog, LogSource, as_log
@@ -200,10 +193,12 @@ class PBM(Estimator):
         clicks = total_by_item(problem.cells.offsets, problem.cells.clicks)
         self._shrinks = self._wants_beta(float(np.median(clicks)), clicks.any())
         found = self.fit_factors(problem)
-        r = fit_items(*found.cells, found.o, BARRIER)
         self._beta = self._fit_beta(problem, found) if self._shrinks else None
+        if self._beta is None or found.lost.any():
+            r = fit_items(*found.cells, found.o, BARRIER)
         if self._beta is not None:
-            r = np.where(found.lost, r, self.estimate_items(problem, np.where(found.apart, 0.0, found.o)))
+            shrunk = self.estimate_items(problem, np.where(found.apart, 0.0, found.o))
+            r = np.where(found.lost, r, shrunk) if found.lost.any() else shrunk
         value = log_likelihood(*found.cells, r, found.o)
         o = np.where(found.apart, np.nan, found.o)
         r = np.where(found.lost, np.nan, r)

@@ -25,7 +25,7 @@ def fit_untied(
     progress: Progress,
 ) -> Factors:
     """The maximum within each part in which it exists; factors and items of lesser parts are marked."""
-    of_factor, of_item = boundary.find_parts(problem.cells, problem.n_factors)
+    of_factor, of_item = boundary.find_parts(problem.cells, problem.n_factors, problem.component)
     cells = boundary.restrict(problem.cells, of_factor, of_item)
     united, stands = unite_equal(problem)
     useful = boundary.keep_informative(united, of_factor, of_item[stands])

@@ -24,20 +24,23 @@ from elute.kernels.forest import merge_edges, spanning_edges
 from elute.kernels.jit import jit
 from elute.kernels.unionfind import Parents, find_roots, link, singletons
 
+_NONE: NDArray[np.int32] = np.empty((0, 2), np.int32)
+
 NOWHERE = -1
 """The part of factors and items without a click: they are not part of the fit, their estimate is 0."""
 
 
-def find_parts(cells: Cells, n_factors: int) -> tuple[Codes, Codes]:
-    """The part within which ratios are finite, of every factor and every item."""
-    of_factor, first = find_factor_parts(cells, n_factors)
+def find_parts(cells: Cells, n_factors: int, component: Codes | None = None) -> tuple[Codes, Codes]:
+    """The part within which ratios are finite, of every factor and every item. `component`: by factor, where known."""
+    of_factor, first = find_factor_parts(cells, n_factors, component)
     return of_factor, assign_items(first, of_factor)
 
 
-def find_factor_parts(cells: Cells, n_factors: int) -> tuple[Codes, Codes]:
+def find_factor_parts(cells: Cells, n_factors: int, component: Codes | None = None) -> tuple[Codes, Codes]:
     """The part of every factor; and for every item a factor it was clicked under (or `NOWHERE`)."""
     found = group_by_clicks(cells, n_factors)
-    return find_strong_parts(found.group, found.clicked, find_crossings(cells, found)), found.first
+    crossings = _NONE if component is not None and _fills(found, component) else find_crossings(cells, found)
+    return find_strong_parts(found.group, found.clicked, crossings), found.first
 
 
 class ClickGroups(NamedTuple):
@@ -62,6 +65,11 @@ def group_by_clicks(cells: Cells, n_factors: int) -> ClickGroups:
     for forest, more in others:
         root, clicked = merge_edges(root, spanning_edges(forest)), clicked | more
     return ClickGroups(root, first, clicked)
+
+
+def _fills(found: ClickGroups, component: Codes) -> bool:
+    """Whether each component has one group at most: then no cell leads from one to another."""
+    return len(np.unique(found.group[found.clicked])) == len(np.unique(component[found.clicked]))
 
 
 def find_crossings(cells: Cells, found: ClickGroups) -> NDArray[np.int32]:

@@ -48,7 +48,7 @@ def find_effect_parts(cells: Cells, design: EffectDesign) -> tuple[Codes, Codes,
 def find_problem_parts(problem: Problem) -> Codes:
     """The part of every factor, whether a formula ties them or not."""
     if problem.design is None:
-        return find_factor_parts(problem.cells, problem.n_factors)[0]
+        return find_factor_parts(problem.cells, problem.n_factors, problem.component)[0]
     return find_effect_parts(problem.cells, problem.design)[0]
 
 

@@ -99,7 +99,7 @@ def _fit(sample: Sample, progress: Progress) -> _Fitted:
     problem = sample.problem
     found, design = PBM(relevance_prior="beta", progress=progress).fit_factors(problem), problem.design
     if design is None:
-        of_item = boundary.find_parts(problem.cells, problem.n_factors)[1]
+        of_item = boundary.find_parts(problem.cells, problem.n_factors, problem.component)[1]
     else:
         of_item = find_effect_parts(problem.cells, design)[1]
     cells = boundary.restrict(problem.cells, sample.part, of_item)
