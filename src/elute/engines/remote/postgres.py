@@ -1,8 +1,8 @@
 """A table or view in Postgres, streamed as Arrow batches over ADBC.
 
 The columns that play a role are copied once, into the scratch table of `elute.engines.duckdb.source`, by COPY in
-binary; what follows runs on that copy. Grouping in Postgres first was measured and costs the server more than it saves:
-see docs/sources.md.
+binary, over several connections where the table is large (`postgres_ranges`); what follows runs on that copy. Grouping
+in Postgres first was measured and costs the server more than it saves: see docs/sources.md.
 
 Every read is a transaction of its own that is read only, so that not even a view's function can write.
 """
@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from elute._util.urls import hide_secrets, scrub_passwords
+from elute.engines.remote.postgres_ranges import read_ranges, split_blocks
 from elute.engines.sql import quoting
 from elute.errors import EluteError, MissingExtra
 
@@ -82,18 +84,26 @@ class PostgresTable:
         )
 
     def _read_batches(self) -> Iterator[pa.RecordBatch]:
+        ranges = self._find_ranges()
         with transaction(self._url) as (cursor, table):
-            cursor.execute(self._select_sql(table))
-            for batch in cursor.fetch_record_batch():
+            queries = [f"{self._select_sql(table)} WHERE {rows}" for rows in ranges]
+            for batch in read_ranges(cursor, partial(transaction, self._url), queries):
                 yield batch if batch.schema.equals(self._schema) else batch.cast(self._schema)
+
+    def _find_ranges(self) -> list[str]:
+        """In a transaction that may fail: servers that only speak as Postgres does have no blocks."""
+        with suppress(EluteError), transaction(self._url) as (cursor, table):
+            return split_blocks(cursor, table)
+        return ["true"]
 
     def _select_sql(self, table: str) -> str:
         return f"SELECT {', '.join(self._expressions.values())} FROM {table}"
 
 
 @contextmanager
-def transaction(url: str) -> Iterator[tuple[Any, str]]:
-    """A cursor in a transaction that sees one state of the table and cannot write, and the table's quoted name."""
+def transaction(url: str, snapshot: str | None = None) -> Iterator[tuple[Any, str]]:
+    """A cursor in a transaction that sees one state of the table (that of another's, by its name) and cannot write, and
+    the table's quoted name."""
     try:
         from adbc_driver_manager import Error
         from adbc_driver_postgresql import dbapi
@@ -103,6 +113,8 @@ def transaction(url: str) -> Iterator[tuple[Any, str]]:
     try:
         with dbapi.connect(server, autocommit=False) as connection, connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if snapshot is not None:
+                cursor.execute(f"SET TRANSACTION SNAPSHOT {quoting.text(snapshot)}")
             cursor.execute("SET client_encoding = 'UTF8'")
             yield cursor, table
     except (Error, pa.ArrowException, OSError) as error:
