@@ -1,7 +1,8 @@
 """Parquet files behind http(s) as a stream of Arrow batches, one row group at a time.
 
-Of a row group the byte ranges of the wanted columns are fetched at once, then decoded. Arrow's own reader would fetch
-ahead in threads that outlive an error and then bring the process down, since here fetching is Python.
+Of a row group the byte ranges of the wanted columns are fetched at once, then decoded, while the one before it is
+used. Arrow's own reader would fetch ahead in threads that outlive an error and then bring the process down, since here
+fetching is Python.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from copy import copy
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elute._util.threads import run_ahead
 from elute.engines.remote.http_file import HttpFile
 
 _AT_ONCE = 8
@@ -38,9 +40,8 @@ class HttpTable:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Arrow's stream interface."""
-        return pa.RecordBatchReader.from_batches(self._schema, self._read_batches()).__arrow_c_stream__(
-            requested_schema
-        )
+        batches = run_ahead(self._read_batches())
+        return pa.RecordBatchReader.from_batches(self._schema, batches).__arrow_c_stream__(requested_schema)
 
     def _read_batches(self) -> Iterator[pa.RecordBatch]:
         nothing, wanted = self._schema.empty_table(), set(self._schema.names)
