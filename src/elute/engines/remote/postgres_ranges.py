@@ -1,6 +1,6 @@
 """A table in Postgres in ranges of its blocks, each read over a connection of its own.
 
-Decoding what a server sends keeps a core busy, so that several connections are several times as fast. All see the one
+Decoding what a server sends keeps a core busy, so that several connections bring several cores to it. All see the one
 state of the table that the first exports. Which rows come when is left open: nothing here depends on their order.
 """
 

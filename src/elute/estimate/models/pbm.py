@@ -194,11 +194,12 @@ class PBM(Estimator):
         self._shrinks = self._wants_beta(float(np.median(clicks)), clicks.any())
         found = self.fit_factors(problem)
         self._beta = self._fit_beta(problem, found) if self._shrinks else None
-        if self._beta is None or found.lost.any():
+        if self._beta is None:
             r = fit_items(*found.cells, found.o, BARRIER)
-        if self._beta is not None:
-            shrunk = self.estimate_items(problem, np.where(found.apart, 0.0, found.o))
-            r = np.where(found.lost, r, shrunk) if found.lost.any() else shrunk
+        else:
+            r = self.estimate_items(problem, np.where(found.apart, 0.0, found.o))
+            if found.lost.any():
+                r = np.where(found.lost, fit_items(*found.cells, found.o, BARRIER), r)
         value = log_likelihood(*found.cells, r, found.o)
         o = np.where(found.apart, np.nan, found.o)
         r = np.where(found.lost, np.nan, r)
